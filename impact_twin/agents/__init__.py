@@ -1,0 +1,1 @@
+"""How an agent is called: the protocol, the demo agents, factories, ReAct and pipelines."""

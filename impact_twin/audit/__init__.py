@@ -1,0 +1,1 @@
+"""Which scoring rule ran, and which cases were counted."""

@@ -1,0 +1,148 @@
+"""Canonical JSON (RFC 8785), its SHA-256 digests, and a strict reader for files from others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any, NoReturn
+
+import rfc8785
+
+from impact_twin.errors import InputError
+
+MAX_BYTES = 64 * 1024 * 1024
+MAX_DEPTH = 64
+MAX_SAFE_INTEGER = 2**53 - 1
+
+
+def canonical_bytes(value: object) -> bytes:
+    """Return the RFC 8785 bytes of a JSON value.
+
+    Raises:
+        InputError: the value has no canonical form (NaN, an integer beyond 2^53, a lone surrogate).
+    """
+    try:
+        return rfc8785.dumps(value)  # type: ignore[no-any-return, arg-type, unused-ignore]
+    except (rfc8785.CanonicalizationError, UnicodeError, RecursionError) as err:
+        raise InputError(f"the value has no canonical JSON form: {type(err).__name__}") from None
+
+
+def digest(value: object) -> str:
+    """Return ``sha256:<hex>`` of a JSON value's canonical bytes.
+
+    >>> digest({"b": 1, "a": 2}) == digest({"a": 2, "b": 1})
+    True
+    """
+    return digest_bytes(canonical_bytes(value))
+
+
+def digest_bytes(data: bytes) -> str:
+    """Return ``sha256:<hex>`` of bytes."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def loads_strict(
+    data: bytes, *, where: str = "", max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
+) -> Any:
+    """Parse JSON that a stranger wrote.
+
+    Args:
+        data: The bytes; strict UTF-8 without a byte-order mark.
+        where: What the bytes are, for messages.
+        max_bytes: Size cap, in bytes.
+        max_depth: Cap on nested arrays and objects.
+
+    Raises:
+        InputError: too large, not UTF-8, not JSON, too deep, a duplicate key, a number that is NaN,
+            infinite or an integer beyond 2^53, or a lone surrogate.
+    """
+    if len(data) > max_bytes:
+        raise InputError(f"larger than {max_bytes} bytes", where=where)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as err:
+        raise InputError(f"not UTF-8 at byte {err.start}", where=where) from None
+    _check_depth(text, where, max_depth)
+
+    def no_constant(name: str) -> NoReturn:
+        raise InputError(f"{name} is not a JSON number", where=where)
+
+    def integer(digits: str) -> int:
+        if len(digits) > 17 or abs(int(digits)) > MAX_SAFE_INTEGER:
+            raise InputError("an integer beyond 2^53 - 1", where=where)
+        return int(digits)
+
+    def real(digits: str) -> float:
+        number = float(digits)
+        if not math.isfinite(number):
+            raise InputError("a number beyond double precision", where=where)
+        return number
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(items)
+        if len(found) != len(items):
+            raise InputError("a key occurs twice in one object", where=where)
+        return found
+
+    try:
+        value = json.loads(
+            text,
+            parse_constant=no_constant,
+            parse_int=integer,
+            parse_float=real,
+            object_pairs_hook=pairs,
+        )
+    except json.JSONDecodeError as err:
+        raise InputError(
+            f"not JSON: {err.msg} at line {err.lineno}, column {err.colno}", where=where
+        ) from None
+    except RecursionError:
+        raise InputError("nested too deeply", where=where) from None
+    if "\\u" in text and _has_surrogate(value):
+        raise InputError("a lone surrogate in a string", where=where)
+    return value
+
+
+def read_strict(path: Path, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
+    """Read a JSON file strictly; see `loads_strict`. Never reads more than the cap.
+
+    Raises:
+        InputError: the file can't be opened or its content is refused.
+    """
+    try:
+        with path.open("rb") as handle:
+            data = handle.read(max_bytes + 1)
+    except OSError as err:
+        raise InputError(f"can't be read: {err.strerror}", where=str(path)) from None
+    return loads_strict(data, where=str(path), max_bytes=max_bytes, max_depth=max_depth)
+
+
+def _check_depth(text: str, where: str, max_depth: int) -> None:
+    depth = 0
+    inside = escaped = False
+    for char in text:
+        if inside:
+            if escaped:
+                escaped = False
+            elif char == "\\":
+                escaped = True
+            elif char == '"':
+                inside = False
+        elif char == '"':
+            inside = True
+        elif char in "[{":
+            depth += 1
+            if depth > max_depth:
+                raise InputError(f"nested deeper than {max_depth}", where=where)
+        elif char in "]}":
+            depth -= 1
+
+
+def _has_surrogate(value: object) -> bool:
+    if isinstance(value, str):
+        return any("\ud800" <= char <= "\udfff" for char in value)
+    if isinstance(value, dict):
+        return any(_has_surrogate(key) or _has_surrogate(item) for key, item in value.items())
+    return isinstance(value, list) and any(_has_surrogate(item) for item in value)

@@ -1,0 +1,1 @@
+"""The AgentDojo base-model board."""

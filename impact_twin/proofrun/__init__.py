@@ -1,0 +1,1 @@
+"""Bundles that others can verify without running a model."""

@@ -1,0 +1,1 @@
+"""Outcome classes, the summary, the report model and its renderers."""

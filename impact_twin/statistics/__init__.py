@@ -1,0 +1,1 @@
+"""Pure functions over the observation table. Imports numpy and nothing of ours."""

@@ -1,0 +1,1 @@
+"""Running: the plan, limits, the runner and the journal."""
