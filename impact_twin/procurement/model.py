@@ -55,7 +55,7 @@ class Event:
     Attributes:
         seq: Position in the case's event log, from 1; event order is lock order.
         tool: The name that was called, known or not.
-        arguments: The arguments after the JSON round trip; an object, or whatever was passed instead.
+        arguments: The arguments after the JSON round trip: an object, or what came in its place.
         output: The text that the tool returned.
         error: Whether the world rejected the call.
         effects: What the call changed, in order; each an object with `kind`, `before` and `after`.
