@@ -1,0 +1,91 @@
+"""The `impact-twin` command group; each command's module is imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from impact_twin import __version__
+from impact_twin.errors import ImpactTwinError
+from impact_twin.text import escape
+
+# Static helps keep `impact-twin --help` from importing any command's module.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "repeat": ("impact_twin.cli.repeat:repeat", "Run an agent on the five pairs, many times."),
+    "pairs": ("impact_twin.cli.pairs:pairs", "List, show and compare the pairs of the suite."),
+    "report": ("impact_twin.cli.report:report", "Show a run or a report again."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and helps without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the command names in the order of use."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the static one-line helps."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="impact-twin")
+def cli() -> None:
+    """Does an agent that meets the same poisoned document again do the same thing?"""
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line; every `ImpactTwinError` becomes one line and its exit code."""
+    try:
+        result: Any = cli.main(args=args, prog_name="impact-twin", standalone_mode=False)
+        code = result if isinstance(result, int) else 0
+        sys.stdout.flush()
+    except ImpactTwinError as err:
+        _say(f"Error: {escape(err.line())}")
+        code = err.exit_code
+    except click.exceptions.Abort:
+        code = 130
+    except click.exceptions.Exit as err:
+        code = err.exit_code
+    except click.ClickException as err:
+        _say(_usage(err))
+        code = 2
+    except BrokenPipeError:
+        # The reader has gone; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    sys.exit(code)
+
+
+def _usage(err: click.ClickException) -> str:
+    message = escape(err.format_message(), keep="\n")
+    if isinstance(err, click.exceptions.NoArgsIsHelpError):
+        return message
+    ctx = getattr(err, "ctx", None)
+    hint = f"\nTry '{ctx.command_path} --help'." if ctx else ""
+    return f"Error: {message}{hint}"
+
+
+def _say(line: str) -> None:
+    try:
+        click.echo(line, err=True)
+    except (OSError, ValueError):
+        pass
+
+
+if __name__ == "__main__":
+    main()
