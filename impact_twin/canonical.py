@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,6 +16,9 @@ from impact_twin.errors import InputError
 MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_SAFE_INTEGER = 2**53 - 1
+
+# A bracket, or a whole string; the closing quote is optional so that no input makes it backtrack.
+_TOKEN = re.compile(r'[\[\]{}]|"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 
 
 def canonical_bytes(value: object) -> bytes:
@@ -121,22 +125,13 @@ def read_strict(path: Path, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_
 
 def _check_depth(text: str, where: str, max_depth: int) -> None:
     depth = 0
-    inside = escaped = False
-    for char in text:
-        if inside:
-            if escaped:
-                escaped = False
-            elif char == "\\":
-                escaped = True
-            elif char == '"':
-                inside = False
-        elif char == '"':
-            inside = True
-        elif char in "[{":
+    for match in _TOKEN.finditer(text):
+        mark = match.group()
+        if mark in "[{":
             depth += 1
             if depth > max_depth:
                 raise InputError(f"nested deeper than {max_depth}", where=where)
-        elif char in "]}":
+        elif mark in "]}":
             depth -= 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -81,10 +82,8 @@ def _usage(err: click.ClickException) -> str:
 
 
 def _say(line: str) -> None:
-    try:
+    with contextlib.suppress(OSError, ValueError):
         click.echo(line, err=True)
-    except (OSError, ValueError):
-        pass
 
 
 if __name__ == "__main__":
