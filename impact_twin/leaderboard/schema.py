@@ -1,0 +1,32 @@
+"""Checks a JSON value against one of the leaderboard's schemas."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+from impact_twin.errors import InputError
+from impact_twin.resources import data_folder
+
+
+def check(value: Any, name: str, *, where: str) -> None:
+    """Check a value against ``schemas/1/leaderboard-<name>.schema.json``.
+
+    Raises:
+        InputError: The value doesn't conform; the message names the first field that fails.
+    """
+    error = next(_validator(name).iter_errors(value), None)
+    if error is None:
+        return
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.path)
+    found = error.message if len(error.message) <= 200 else error.message[:200] + " ..."
+    raise InputError(f"not a valid {name}: {found}", where=f"{where}{path}")
+
+
+@functools.cache
+def _validator(name: str) -> Any:
+    from jsonschema import Draft202012Validator
+
+    path = data_folder("schemas") / "1" / f"leaderboard-{name}.schema.json"
+    return Draft202012Validator(json.loads(path.read_text(encoding="utf-8")))
