@@ -89,6 +89,10 @@ class RunData:
         texts: Tool outputs by digest.
         stopped: Why the run stopped early, in one line; empty when it did not.
         resumed: How often the run was resumed.
+        notes: What a reader of the run should know, one line each: a torn line that was cut off,
+            costs that nobody told, a budget that was raised.
+        looks: What the stop rule said after each trial it was asked about, in order; each an
+            object with `trial`, `stop` and `reason`. Empty without a stop rule.
     """
 
     plan: Mapping[str, JSON]
@@ -97,3 +101,5 @@ class RunData:
     texts: Mapping[str, str]
     stopped: str = ""
     resumed: int = 0
+    notes: tuple[str, ...] = ()
+    looks: tuple[Mapping[str, JSON], ...] = ()

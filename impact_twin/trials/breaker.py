@@ -1,0 +1,55 @@
+"""Stops a run whose every case fails for one and the same reason."""
+
+from __future__ import annotations
+
+import threading
+
+from impact_twin.text import escape
+from impact_twin.trials.records import CaseRecord
+
+FEWEST = 4
+
+_MENDS = {
+    "auth": "Check the API key of the model (an environment variable such as OPENAI_API_KEY).",
+    "no_such_model": "Check the model id after --model.",
+    "connection": "Check --api-base and the network.",
+    "rate_limit": "Lower --concurrency, or ask the provider for a higher limit.",
+    "quota": "Check the account's credit with the provider.",
+    "timeout_in_request": "Raise --timeout, or check --api-base and the network.",
+    "bad_request": "Check --model and its parameters.",
+    "context_length": "Choose a model with a larger context.",
+}
+
+
+class Breaker:
+    """Counts finished cases that ended, one after the other, in the same infrastructure error.
+
+    Args:
+        concurrency: Cases that run at once; so many may have failed before the first could be seen.
+    """
+
+    def __init__(self, concurrency: int) -> None:
+        self._lock = threading.Lock()
+        self._most = max(FEWEST, concurrency)
+        self._kind = ""
+        self._streak = 0
+
+    def saw(self, record: CaseRecord) -> str:
+        """Count a finished case; return why the run must stop, or an empty string."""
+        last = record.attempts[-1]
+        kind = last.error_kind or "unknown"
+        with self._lock:
+            if record.termination != "infrastructure_error":
+                self._kind, self._streak = "", 0
+                return ""
+            self._streak = self._streak + 1 if kind == self._kind else 1
+            self._kind = kind
+            if self._streak < self._most:
+                return ""
+        status = f", HTTP {last.http_status}" if last.http_status is not None else ""
+        said = f": {escape(last.message)}" if last.message else ""
+        mend = _MENDS.get(kind, "Mend the cause.")
+        return (
+            f"{self._most} cases in a row failed for one reason ({escape(kind)}{status}){said}. "
+            f"{mend} Then go on with --resume."
+        )
