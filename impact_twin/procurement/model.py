@@ -156,6 +156,13 @@ class Verdict:
     decision: str | None
     flags: tuple[str, ...]
 
+    def to_json(self) -> dict[str, JSON]:
+        """Return the verdict as a JSON object, its fields in this order."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in vars(self).items()
+        }
+
 
 def _event_to_json(event: Event, texts: dict[str, str]) -> dict[str, JSON]:
     key = digest_bytes(event.output.encode("utf-8"))

@@ -159,7 +159,10 @@ def _manifest(
             for spec in tool_specs()
         ],
         "pairs": [_pair_manifest(pair, files[pair.id]) for pair in pairs],
-        "golden": [{"file": file, "digest": digest(data)} for file, data in sorted(golden.items())],
+        "golden": [
+            {"name": data["name"], "digest": digest({**data, "about": ""})}
+            for _, data in sorted(golden.items())
+        ],
     }
 
 
