@@ -1,0 +1,21 @@
+"""Printing the terminal report to whatever stream there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from impact_twin.cli.output import say, speaks_unicode, terminal_width, wants_color
+
+
+def print_report(report: Mapping[str, Any], *, stream: TextIO, plain: bool = False) -> None:
+    """Print the terminal report: 80 columns at most, shapes that the stream can show."""
+    from impact_twin.report.terminal import render_terminal
+
+    text = render_terminal(
+        report,
+        width=terminal_width(),
+        color=wants_color(stream),
+        ascii=plain or not speaks_unicode(stream),
+    )
+    say(text.rstrip("\n"), stream)
