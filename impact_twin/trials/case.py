@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from impact_twin.agents.delivery import classify
 from impact_twin.agents.protocol import CaseOutcome, CaseRequest, ModelCall, Usage
+from impact_twin.errors import ImpactTwinError
 from impact_twin.procurement.model import JSON, Trace, trace_digest
 from impact_twin.procurement.runtime import CaseRuntime
 from impact_twin.text import storable
@@ -172,7 +173,11 @@ class CaseRunner:
         started, begun = time.time(), time.monotonic()
         try:
             self._executor.execute(request, live)
-        except RuntimeError as error:  # no thread or process could be started
+        except (
+            RuntimeError,
+            OSError,
+            ImpactTwinError,
+        ) as error:  # no thread or process is to be had
             live.finish(
                 CaseOutcome("infrastructure_error", error_kind="no_worker", message=str(error))
             )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from impact_twin.agents.protocol import CaseOutcome, ModelCall
+from impact_twin.agents.tools import GONE
 from impact_twin.procurement.model import JSON
 from impact_twin.text import storable
 from impact_twin.trials.codec import clean_call
@@ -127,9 +129,12 @@ class LiveTry:
         self._lock = threading.Lock()
         self._outcome: CaseOutcome | None = None
         self._over = False
+        self._pid = os.getpid()
 
     def call(self, name: str, arguments: JSON) -> str:
         """Call a tool of the try's world."""
+        if os.getpid() != self._pid:  # a process that the agent forked has but a copy of the world
+            return GONE
         if self._over:
             self._on_late()
             if not _on_a_loop():

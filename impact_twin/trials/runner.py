@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -16,7 +17,7 @@ from impact_twin.trials.breaker import Breaker
 from impact_twin.trials.case import Backoff, CaseRunner
 from impact_twin.trials.executor import Executor, ThreadExecutor
 from impact_twin.trials.interrupt import Interrupt
-from impact_twin.trials.journal import Journal, create_run, open_journal
+from impact_twin.trials.journal import Journal, check_directory, create_run, open_journal
 from impact_twin.trials.ledger import Ledger
 from impact_twin.trials.plan import Limits, identity_difference, iter_cases, plan_limits
 from impact_twin.trials.progress import Progress, ProgressCallback
@@ -80,19 +81,26 @@ def run(
             where="--concurrency",
             mend=f"Give a whole number from 1 to {MAX_CONCURRENCY}.",
         )
-    journal = _open(plan, directory, resume=resume, force=force)
+    if not resume:
+        check_directory(directory, force=force)
+    executor = _executor(plan, source)
     try:
-        session = _Session(
-            plan,
-            journal,
-            concurrency=concurrency,
-            progress=progress,
-            stop_rule=stop_rule,
-            interrupt=Interrupt() if interrupt is None else interrupt,
-        )
-        return session.run(suite, source, Backoff() if backoff is None else backoff)
+        journal = _open(plan, directory, resume=resume, force=force)
+        try:
+            session = _Session(
+                plan,
+                journal,
+                executor,
+                concurrency=concurrency,
+                progress=progress,
+                stop_rule=stop_rule,
+                interrupt=Interrupt() if interrupt is None else interrupt,
+            )
+            return session.run(suite, Backoff() if backoff is None else backoff)
+        finally:
+            journal.close()
     finally:
-        journal.close()
+        executor.close()
 
 
 class _Started(NamedTuple):
@@ -117,6 +125,7 @@ class _Session:
         self,
         plan: Mapping[str, JSON],
         journal: Journal,
+        executor: Executor,
         *,
         concurrency: int,
         progress: ProgressCallback | None,
@@ -125,6 +134,7 @@ class _Session:
     ) -> None:
         self._plan = plan
         self._journal = journal
+        self._executor = executor
         self._concurrency = concurrency
         self._progress = progress
         self._stop_rule = stop_rule
@@ -133,6 +143,7 @@ class _Session:
         self._throttle = Throttle()
         self._breaker = Breaker(concurrency)
         self._stopping = threading.Event()
+        self._given_up = threading.Event()
         # A SimpleQueue may be put to from a signal handler.
         self._inbox: queue.SimpleQueue[_Message] = queue.SimpleQueue()
         self._begun = time.monotonic()
@@ -148,12 +159,11 @@ class _Session:
         )
         self._view = journal.view()
 
-    def run(self, suite: Suite, source: AgentSource, backoff: Backoff) -> RunData:
-        executor = _executor(self._plan, source)
+    def run(self, suite: Suite, backoff: Backoff) -> RunData:
         cases = CaseRunner(
             self._plan,
             suite,
-            executor,
+            self._executor,
             ledger=self._ledger,
             throttle=self._throttle,
             backoff=backoff,
@@ -162,12 +172,15 @@ class _Session:
         self._interrupt.on_change(lambda: self._inbox.put(None))
         try:
             self._tell("begun")
+            self._heed_signal()
             self._serve(cases)
-            self._settle(cases)
         finally:
-            self._interrupt.on_change(None)
+            # Set first: what ends only because it is killed now must not be recorded.
+            self._given_up.set()
             self._stopping.set()
-            executor.close()
+            self._interrupt.on_change(None)
+            self._executor.close()
+        self._settle(cases)
         self._tell("ended")
         return self._journal.run_data()
 
@@ -226,6 +239,8 @@ class _Session:
         key = assignment.key
         earlier = self._journal.contents.tries.get(key)
         finished = cases.run(key, assignment.position, earlier)
+        if self._given_up.is_set():
+            return None
         if not finished.complete:
             self._journal.add_tries(finished.record, finished.traces, finished.texts)
             return None
@@ -283,22 +298,23 @@ class _Session:
     ) -> None:
         if self._progress is None:
             return
-        self._progress(
-            Progress(
-                kind=kind,  # type: ignore[arg-type]
-                done=len(self._journal.contents.cases),
-                planned=self._planned,
-                earlier=self._earlier,
-                running=self._schedule.running,
-                elapsed_s=time.monotonic() - self._begun,
-                slowed=self._throttle.slowed,
-                spent=self._ledger.spent,
-                run=self._view,
-                key=key,
-                record=record,
-                message=message,
+        with contextlib.suppress(OSError):  # a closed terminal is no reason to lose a run
+            self._progress(
+                Progress(
+                    kind=kind,  # type: ignore[arg-type]
+                    done=len(self._journal.contents.cases),
+                    planned=self._planned,
+                    earlier=self._earlier,
+                    running=self._schedule.running,
+                    elapsed_s=time.monotonic() - self._begun,
+                    slowed=self._throttle.slowed,
+                    spent=self._ledger.spent,
+                    run=self._view,
+                    key=key,
+                    record=record,
+                    message=message,
+                )
             )
-        )
 
 
 def _open(plan: Mapping[str, JSON], directory: Path, *, resume: bool, force: bool) -> Journal:
@@ -336,5 +352,8 @@ def _budget(limits: Limits) -> str:
 
 
 def _executor(plan: Mapping[str, JSON], source: AgentSource) -> Executor:
-    del plan
+    if plan["identity"]["run"]["isolation"] == "process":
+        from impact_twin.trials.isolation import ProcessExecutor
+
+        return ProcessExecutor(plan["spec"])
     return ThreadExecutor(source)

@@ -90,7 +90,7 @@ class Schedule:
         return self._running
 
     def _halt(self, reason: str) -> None:
-        if not self._stopped and self._next is not None:
+        if not self._stopped:
             self.reason = reason
         self._stopped = True
         self._changed.notify_all()
