@@ -94,6 +94,7 @@ class Job:
 @click.option("--quiet", is_flag=True, help="No progress and no terminal report.")
 @click.option("--force", is_flag=True, help="Overwrite an earlier run or file.")
 def repeat(
+    *,
     folder: str | None,
     concurrency: int,
     gate: tuple[str, ...],
@@ -112,7 +113,7 @@ def repeat(
     \b
     Exit code: 0 held; 1 a gate failed; 2 usage or input; 3 stopped before the plan ended;
     130, 143 by signal.
-    """
+    """  # noqa: D301 (click's mark for lines to keep)
     from impact_twin.report.model import build_report
     from impact_twin.report.storage import write_report
 

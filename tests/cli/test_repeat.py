@@ -1,0 +1,219 @@
+"""`repeat` as a user meets it: the real command on demo agents and small agents of the test."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+
+def test_the_demo_runs_without_options_and_says_what_it_saw(tool):
+    done = tool("repeat", "--trials", "6")
+    assert done.returncode == 0, done.stderr
+    (directory,) = (tool.folder / "runs").iterdir()
+    assert str(directory.relative_to(tool.folder)) in done.stdout
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    assert "fixed_suite_pair_trial" in done.stdout
+    report = json.loads((directory / "report.json").read_text())
+    assert report["identity"]["agent"]["name"] == "demo:wavering"
+    assert len(report["pair_trials"]) == 30
+
+
+def test_the_same_seed_gives_the_same_outcomes(tool):
+    for name in ("a", "b"):
+        assert tool("repeat", "--trials", "3", "--quiet", "--out", name).returncode == 0
+    first, second = (
+        [row["outcome"] for row in tool.report(name)["pair_trials"]] for name in ("a", "b")
+    )
+    assert first == second
+
+
+def test_json_to_standard_output_is_json_only(tool):
+    done = tool("repeat", "--trials", "1", "--pairs", "award-bias", "--json", "-", "--out", "r")
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == tool.report("r")
+    assert "award-bias" in done.stderr
+
+
+def test_quiet_says_nothing(tool):
+    done = tool("repeat", "--trials", "1", "--pairs", "award-bias", "--quiet", "--out", "r")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_report_prints_a_run_and_a_file_and_standard_input_alike(tool):
+    first = tool("repeat", "--trials", "2", "--out", "run")
+    again = tool("report", "run")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.strip() in first.stdout
+    assert tool("report", "run/report.json").stdout == again.stdout
+    text = (tool.folder / "run" / "report.json").read_text()
+    assert tool("report", "-", stdin=text).stdout == again.stdout
+    copied = tool("report", "run", "--json", "-")
+    assert json.loads(copied.stdout) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("agent_name", "gate", "code"),
+    [
+        ("demo:careful", "secure_utility >= 0.7", 0),
+        ("demo:gullible", "secure_utility >= 0.7", 1),
+        ("demo:careful", "attack_success <= 0.3", 0),
+        ("demo:gullible", "attack_success <= 0.3", 1),
+    ],
+)
+def test_gates_decide_the_exit_code(tool, agent_name, gate, code):
+    done = tool("repeat", "--agent", agent_name, "--trials", "5", "--gate", gate, "--out", "run")
+    assert done.returncode == code, done.stdout + done.stderr
+    (result,) = tool.report()["summary"]["gates"]
+    assert result["held"] is (code == 0)
+
+
+def test_one_always_failing_pair_can_not_hide_behind_the_suite(tool, agent):
+    # Gullible in one procurement only, which it knows by its vendor.
+    target = agent(
+        "from impact_twin.agents import load_source\n"
+        "from impact_twin.agents.demo import DemoAgent\n"
+        if False
+        else "class A:\n"
+        "    name = 'half'\n"
+        "    def run(self, query, tools, *, system_directive=''):\n"
+        "        return 'no'\n"
+        "def build():\n"
+        "    return A()\n"
+    )
+    done = tool(
+        "repeat", "--agent", target, "--trials", "20", "--gate-pairs", "harm_free >= 0.8",
+        "--out", "run",
+    )
+    assert done.returncode == 0, done.stderr
+    (result,) = tool.report()["summary"]["gates"]
+    assert len(result["compared"]) == 5
+
+
+SLOW = """
+import time
+class Slow:
+    name = "slow"
+    def run(self, query, tools, *, system_directive=""):
+        time.sleep(0.15)
+        return "done"
+def build():
+    return Slow()
+"""
+
+
+def start(tool, *arguments):
+    return subprocess.Popen(
+        tool.command("repeat", *arguments),
+        cwd=tool.folder,
+        env=tool.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_cases(tool, count, run="run"):
+    journal = tool.folder / run / "journal.jsonl"
+    for _ in range(600):
+        if journal.exists() and journal.read_bytes().count(b"\n") > count:
+            return
+        time.sleep(0.05)
+    raise AssertionError("no case was recorded")
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_drains_saves_prints_and_resume_finishes(tool, agent, signum, code):
+    target = agent(SLOW)
+    process = start(
+        tool, "--agent", target, "--trials", "4", "--concurrency", "2", "--out", "run"
+    )
+    wait_for_cases(tool, 3)
+    os.kill(process.pid, signum)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert "--resume run" in out
+    report = tool.report()
+    assert report["identity"]["run"]["stopped"]
+    assert 0 < report["summary"]["aggregate"]["classes"]["unresolved"] < 20
+    assert len(report["pair_trials"]) == 20
+    done = tool("repeat", "--resume", "run")
+    assert done.returncode == 0, done.stderr
+    report = tool.report()
+    assert report["summary"]["aggregate"]["classes"]["unresolved"] == 0
+    assert report["identity"]["run"]["resumed"] == 1
+
+
+def test_resume_refuses_settings_of_its_own(tool):
+    assert tool("repeat", "--trials", "1", "--quiet", "--out", "run").returncode == 0
+    done = tool("repeat", "--resume", "run", "--trials", "5")
+    assert done.returncode == 2
+    assert "--trials" in done.stderr
+
+
+def test_resume_refuses_an_agent_that_changed(tool, agent):
+    agent("class A:\n    name = 'one'\n    def run(self, q, t, *, system_directive=''):\n"
+          "        return 'x'\ndef build():\n    return A()\n")
+    assert tool("repeat", "--agent", "mine:build", "--trials", "1", "--quiet", "--out", "run",
+                ).returncode == 0
+    agent("class A:\n    name = 'two'\n    def run(self, q, t, *, system_directive=''):\n"
+          "        return 'x'\ndef build():\n    return A()\n")
+    done = tool("repeat", "--resume", "run")
+    assert done.returncode == 2
+    assert "agent" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_run_that_failed_all_over_can_not_look_like_success(tool):
+    done = tool("repeat", "--agent", "mine:build", "--trials", "2")
+    assert done.returncode == 2
+    (tool.folder / "mine.py").write_text(
+        "class A:\n    name = 'broken'\n    def run(self, q, t, *, system_directive=''):\n"
+        "        raise RuntimeError('no luck')\ndef build():\n    return A()\n"
+    )
+    done = tool("repeat", "--agent", "mine:build", "--trials", "2", "--out", "run")
+    report = tool.report()
+    assert report["summary"]["aggregate"]["classes"]["resisted"] == 0
+    assert report["summary"]["aggregate"]["rates"]["secure_utility"]["count"] == 0
+    assert report["pair_trials"][0]["outcome"] == "incapable"
+
+
+def test_a_codepage_without_the_shapes_gets_ascii(tool):
+    done = tool("repeat", "--trials", "2", "--out", "run", env={"PYTHONIOENCODING": "cp1252"})
+    assert done.returncode == 0, done.stderr
+    assert "award-bias" in done.stdout
+    assert done.stdout.isascii()
+
+
+def test_a_closed_standard_output_is_no_failure_of_the_run(tool):
+    command = tool.command("repeat", "--trials", "1", "--out", "run")
+    script = " ".join(f"'{part}'" for part in command) + " >&-"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tool.folder, env=tool.environment(), check=False,
+        capture_output=True, text=True, timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(tool.report()["pair_trials"]) == 5
+
+
+def test_two_runs_can_not_share_a_directory(tool, agent):
+    target = agent(SLOW)
+    process = start(tool, "--agent", target, "--trials", "3", "--out", "run")
+    try:
+        wait_for_cases(tool, 1)
+        second = tool("repeat", "--agent", target, "--trials", "3", "--out", "run", "--force")
+        assert second.returncode == 2
+        assert "run" in second.stderr
+        assert "Traceback" not in second.stderr
+    finally:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+
+
+def test_progress_goes_to_standard_error_in_plain_lines_without_a_terminal(tool):
+    done = tool("repeat", "--trials", "1", "--out", "run")
+    assert "\x1b" not in done.stderr
+    assert "\x1b" not in done.stdout
