@@ -14,12 +14,13 @@ from typing import Any
 
 from impact_twin.agents.background import wait_for
 from impact_twin.agents.protocol import CaseOutcome, CaseRequest, Usage
+from impact_twin.agents.provider_errors import of_provider
 from impact_twin.agents.redact import error_line, redact
 from impact_twin.agents.tools import make_tools
 from impact_twin.procurement.model import JSON
 from impact_twin.text import storable
 
-MAX_ANSWER = 200_000
+MAX_ANSWER = 100_000
 KEPT_ANSWER = 2_000
 MAX_REPORTED = 500
 MAX_COUNT = 2**53 - 1
@@ -103,7 +104,8 @@ def call_agent(make: Callable[[], Any], request: CaseRequest, instances: Instanc
     Returns:
         `completed`, or `agent_error` with one of the kinds `build_failed`, `no_run_method`,
         `exception`, `system_exit`, `interrupted`, `bad_return_type`, `bad_usage`,
-        `answer_not_text`, `answer_too_long`.
+        `answer_not_text`, `answer_too_long`; or what an error of a model provider's client means,
+        see `provider_errors`.
     """
     number: int | None = None
     stage = "build_failed"
@@ -129,7 +131,7 @@ def call_agent(make: Callable[[], Any], request: CaseRequest, instances: Instanc
             raise
         return _failed("interrupted", error_line(error), number)
     except BaseException as error:
-        return _failed(stage, error_line(error), number)
+        return _provider_failed(error, number) or _failed(stage, error_line(error), number)
 
 
 def _settled(value: Any, request: CaseRequest) -> Any:
@@ -142,6 +144,19 @@ def _failed(kind: str, message: str, number: int | None, answer: str = "") -> Ca
         final_answer=answer,
         error_kind=kind,
         message=error_line(message),
+        instance=number,
+    )
+
+
+def _provider_failed(error: BaseException, number: int | None) -> CaseOutcome | None:
+    failure = of_provider(error)
+    if failure is None:
+        return None
+    return CaseOutcome(
+        failure.termination,
+        error_kind=failure.kind,
+        message=error_line(error),
+        http_status=failure.http_status,
         instance=number,
     )
 
