@@ -225,7 +225,7 @@ class ModelSource:
             "connection": "The endpoint can't be reached"
             + (": check --api-base." if base else ": check the network."),
             "bad_request": "The provider refuses the request: check --model, --temperature "
-            "and --max-tokens.",
+            "and --max-reply-tokens.",
             "bad_response": "The reply is no chat completion"
             + (": check --api-base." if base else "."),
         }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -165,20 +165,23 @@ def _code(chain: list[BaseException]) -> str:
     return ""
 
 
-def _retry_after(chain: list[BaseException]) -> float | None:
-    for item in chain:
-        headers: Any = getattr(getattr(item, "response", None), "headers", None)
-        value = headers.get("retry-after") if headers else None
-        if isinstance(value, str):
-            return _seconds(value)
-    return None
-
-
-def _seconds(value: str) -> float | None:
+def retry_after_of(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that a reply's `retry-after` header asks for, not capped."""
+    value = headers.get("retry-after")
+    if not isinstance(value, str):
+        return None
     try:
         return float(value) if value.strip().replace(".", "", 1).isdigit() else _until(value)
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+def _retry_after(chain: list[BaseException]) -> float | None:
+    for item in chain:
+        headers: Any = getattr(getattr(item, "response", None), "headers", None)
+        if headers:
+            return retry_after_of(headers)
+    return None
 
 
 def _until(date: str) -> float:

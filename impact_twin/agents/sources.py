@@ -87,7 +87,7 @@ def spec_from_options(
         raise InputError("it is empty", where=option, mend="Name an agent.")
     tuning = {
         "--temperature": temperature,
-        "--max-tokens": max_tokens,
+        "--max-reply-tokens": max_tokens,
         "--api-base": api_base,
         "--max-iters": max_iters,
     }
@@ -117,7 +117,7 @@ def _model_spec(
 ) -> dict[str, Any]:
     if temperature is not None and not (math.isfinite(temperature) and 0 <= temperature <= 2):
         raise InputError("not from 0 to 2", where="--temperature", mend="Try 0.7.")
-    for option, count in (("--max-tokens", max_tokens), ("--max-iters", max_iters)):
+    for option, count in (("--max-reply-tokens", max_tokens), ("--max-iters", max_iters)):
         if count is not None and count < 1:
             raise InputError("below 1", where=option, mend="Give a positive whole number.")
     if api_base is not None and not api_base.startswith(("http://", "https://")):
