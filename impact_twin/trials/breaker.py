@@ -17,7 +17,6 @@ _MENDS = {
     "quota": "Check the account's credit with the provider.",
     "timeout_in_request": "Raise --timeout, or check --api-base and the network.",
     "bad_request": "Check --model and its parameters.",
-    "context_length": "Choose a model with a larger context.",
 }
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from impact_twin.procurement.suite import Suite
 
 # Errors that the same request will meet again: another try would only cost.
-PERMANENT_KINDS = frozenset({"auth", "no_such_model", "bad_request", "context_length"})
+PERMANENT_KINDS = frozenset({"auth", "quota", "no_such_model", "bad_request"})
 AGENT_TERMINATIONS = frozenset(
     {"completed", "agent_error", "limit", "refused", "infrastructure_error"}
 )
@@ -139,6 +139,7 @@ class CaseRunner:
         """
         seed = case_seed(self._plan, key)
         tries = _tries_of(earlier)
+        position = position if earlier is None else earlier.position
         while True:
             if tries.attempts and not self._may_go_on(seed, len(tries.attempts)):
                 return self._finished(key, position, tries, complete=False)

@@ -64,6 +64,11 @@ class Interrupt:
         return self.count > 1
 
     @property
+    def name(self) -> str:
+        """The first signal's name; empty without a signal."""
+        return "" if self.signum is None else signal.Signals(self.signum).name
+
+    @property
     def exit_code(self) -> int | None:
         """130 after SIGINT, 143 after SIGTERM, None without a signal."""
         return None if self.signum is None else 128 + self.signum

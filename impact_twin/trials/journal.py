@@ -114,8 +114,7 @@ def load_run(directory: Path) -> RunData:
     """
     plan = read_plan(directory)
     contents = read_journal(directory, plan)
-    planned = plan["trials"] * len(plan["pairs"]) * 2
-    killed = not contents.closed and len(contents.cases) < planned
+    killed = not contents.closed and not contents.complete(plan)
     return contents.run_data(plan, killed=killed)
 
 
@@ -205,7 +204,7 @@ class Journal:
         """Write that the run goes on after an interruption."""
         self._append({"type": "resume", "at": int(time.time())})
         self.contents.resumed += 1
-        self.contents.stopped = ""
+        self.contents.stopped = self.contents.closed = ""
 
     def note(self, line: str) -> None:
         """Write a line for the run's reader, once."""
@@ -215,12 +214,13 @@ class Journal:
 
     def stop(self, reason: str) -> None:
         """Write why the run stops before its plan ends."""
-        self.contents.stopped = reason
+        self.contents.stopped, self.contents.closed = reason, "stop"
         self._append({"type": "stop", "reason": reason, "at": int(time.time())})
 
     def end(self) -> None:
         """Write that every planned case is recorded."""
         self._append({"type": "end", "at": int(time.time())})
+        self.contents.stopped, self.contents.closed = "", "end"
 
     def view(self) -> RunData:
         """Return the run so far without copying: it grows as the run goes on."""

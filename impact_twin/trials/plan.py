@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import impact_twin
 from impact_twin.agents.protocol import AgentSource
+from impact_twin.agents.redact import redact_json
 from impact_twin.canonical import MAX_SAFE_INTEGER, digest, read_strict
 from impact_twin.errors import InputError
 from impact_twin.procurement.model import JSON, TWINS, Twin
@@ -117,11 +118,11 @@ def make_plan(
         "schema_version": SCHEMA_VERSION,
         "identity": {
             "suite": {"id": suite.id, "digest": suite.digest},
-            "agent": dict(source.identity()),
+            "agent": redact_json(source.identity()),
             "versions": _versions(),
             "run": {"seed": seed, "isolation": isolation, "limits": asdict(limits)},
         },
-        "spec": dict(source.spec),
+        "spec": redact_json(source.spec),
         "trials": trials,
         "pairs": chosen,
         "confidence": float(confidence),

@@ -9,6 +9,8 @@ from typing import Literal
 from impact_twin.trials.ledger import Spent
 from impact_twin.trials.records import CaseKey, CaseRecord, RunData
 
+ProgressKind = Literal["begun", "started", "finished", "tick", "stopping", "ended"]
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -31,7 +33,7 @@ class Progress:
         message: One line, for `stopping`.
     """
 
-    kind: Literal["begun", "started", "finished", "tick", "stopping", "ended"]
+    kind: ProgressKind
     done: int
     planned: int
     earlier: int

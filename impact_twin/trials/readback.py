@@ -36,7 +36,7 @@ class Contents:
         notes: Lines for the reader.
         stopped: Why the run stopped early; empty when it did not.
         resumed: How often it was resumed.
-        closed: Whether the last entry says that the run stopped or ended.
+        closed: How the last session said that it was over: `stop`, `end`, or nothing.
         size: Bytes of whole lines.
         torn: Bytes of a torn last line behind them.
     """
@@ -49,7 +49,7 @@ class Contents:
     notes: list[str] = field(default_factory=list)
     stopped: str = ""
     resumed: int = 0
-    closed: bool = False
+    closed: str = ""
     size: int = 0
     torn: int = 0
 
@@ -58,6 +58,12 @@ class Contents:
         for key, count in counts.items():
             if key in self.cases:
                 self.cases[key] = replace(self.cases[key], late_calls=count)
+
+    def complete(self, plan: Mapping[str, JSON]) -> bool:
+        """Return whether every planned case is there, or the stop rule has ended the run."""
+        if self.looks and self.looks[-1]["stop"] is True:
+            return True
+        return len(self.cases) == int(plan["trials"]) * len(plan["pairs"]) * 2
 
     def run_data(self, plan: Mapping[str, JSON], *, killed: bool = False) -> RunData:
         """Return a copy as `RunData`; `killed` when nothing says how the run ended."""
@@ -140,7 +146,6 @@ class _Reader:
             kind = entry["type"]
             if (kind == "header") != (number == 1):
                 raise _damaged(self._path, number, "the header isn't its first line")
-            self._into.closed = kind in ("stop", "end")
             if kind == "header":
                 self._header(entry)
             else:
@@ -209,15 +214,17 @@ class _Reader:
     def _resume(self, number: int, entry: Mapping[str, JSON]) -> None:
         del number, entry
         self._into.resumed += 1
-        self._into.stopped = ""
+        self._into.stopped = self._into.closed = ""
 
     def _stop(self, number: int, entry: Mapping[str, JSON]) -> None:
         del number
         self._into.stopped = entry["reason"]
+        self._into.closed = "stop"
 
     def _end(self, number: int, entry: Mapping[str, JSON]) -> None:
         del number, entry
         self._into.stopped = ""
+        self._into.closed = "end"
 
 
 def _lines(stream: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:

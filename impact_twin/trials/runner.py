@@ -20,7 +20,7 @@ from impact_twin.trials.interrupt import Interrupt
 from impact_twin.trials.journal import Journal, check_directory, create_run, open_journal
 from impact_twin.trials.ledger import Ledger
 from impact_twin.trials.plan import Limits, identity_difference, iter_cases, plan_limits
-from impact_twin.trials.progress import Progress, ProgressCallback
+from impact_twin.trials.progress import Progress, ProgressCallback, ProgressKind
 from impact_twin.trials.records import CaseKey, CaseRecord, RunData
 from impact_twin.trials.schedule import Assignment, Schedule
 from impact_twin.trials.throttle import Throttle
@@ -154,10 +154,12 @@ class _Session:
         self._schedule = Schedule(
             self._remaining(),
             self._next_position(),
+            last_trial=self._trial_to_ask_about(),
             may_start=self._ledger.used_up,
             after_trial=None if stop_rule is None else self._ask_rule,
         )
         self._view = journal.view()
+        self._told_stopping = False
 
     def run(self, suite: Suite, backoff: Backoff) -> RunData:
         cases = CaseRunner(
@@ -187,6 +189,8 @@ class _Session:
     def _serve(self, cases: CaseRunner) -> None:
         """Start the workers and follow them until the last one has left, or the run is aborted."""
         workers = min(self._concurrency, self._planned - self._earlier)
+        if self._journal.contents.complete(self._plan):
+            return
         for number in range(workers):
             threading.Thread(
                 target=self._work, args=(cases,), name=f"worker-{number + 1}", daemon=True
@@ -211,12 +215,13 @@ class _Session:
                     self._tell("finished", key=message.record.key, record=message.record)
             elif self._heed_signal():
                 return
+            self._tell_stopping()
 
     def _heed_signal(self) -> bool:
         """Act on a signal; True when cases in flight are given up."""
         interrupt = self._interrupt
         if interrupt.draining:
-            self._stop("interrupted by a signal")
+            self._stop(f"interrupted by {interrupt.name}")
         return interrupt.aborted
 
     def _work(self, cases: CaseRunner) -> None:
@@ -255,12 +260,16 @@ class _Session:
         """Write how the session ended."""
         try:
             if self._interrupt.aborted:
-                self._journal.stop("interrupted by a second signal; cases in flight were given up")
+                self._journal.stop(
+                    f"interrupted by {self._interrupt.name}, twice: cases in flight were given up"
+                )
+                return
+            if self._journal.contents.closed == "end":
                 return
             self._journal.add_late(cases.late_counts())
             for line in self._ledger.blind_spots():
                 self._journal.note(line)
-            if self._schedule.complete or len(self._journal.contents.cases) == self._planned:
+            if self._journal.contents.complete(self._plan):
                 self._journal.end()
             else:
                 self._journal.stop(self._schedule.reason or "not every case ended")
@@ -271,7 +280,12 @@ class _Session:
     def _stop(self, reason: str) -> None:
         self._schedule.stop(reason)
         self._stopping.set()
-        self._tell("stopping", message=reason)
+        self._tell_stopping()
+
+    def _tell_stopping(self) -> None:
+        if self._schedule.reason and not self._told_stopping:
+            self._told_stopping = True
+            self._tell("stopping", message=self._schedule.reason)
 
     def _remaining(self) -> Iterator[CaseKey]:
         done = self._journal.contents.cases
@@ -282,6 +296,12 @@ class _Session:
         records = [*contents.cases.values(), *contents.tries.values()]
         return max((record.position for record in records), default=-1) + 1
 
+    def _trial_to_ask_about(self) -> int:
+        """Return the last trial of earlier sessions if the rule wasn't asked about it; else 0."""
+        contents = self._journal.contents
+        last = max((key.trial for key in contents.cases), default=0)
+        return 0 if any(look["trial"] == last for look in contents.looks) else last
+
     def _ask_rule(self, trial: int) -> str:
         assert self._stop_rule is not None
         reason = self._stop_rule(self._view)
@@ -290,7 +310,7 @@ class _Session:
 
     def _tell(
         self,
-        kind: str,
+        kind: ProgressKind,
         *,
         key: CaseKey | None = None,
         record: CaseRecord | None = None,
@@ -301,7 +321,7 @@ class _Session:
         with contextlib.suppress(OSError):  # a closed terminal is no reason to lose a run
             self._progress(
                 Progress(
-                    kind=kind,  # type: ignore[arg-type]
+                    kind=kind,
                     done=len(self._journal.contents.cases),
                     planned=self._planned,
                     earlier=self._earlier,
@@ -337,7 +357,7 @@ def _open(plan: Mapping[str, JSON], directory: Path, *, resume: bool, force: boo
 
 
 def _resume(journal: Journal, plan: Mapping[str, JSON]) -> None:
-    if len(journal.contents.cases) == plan["trials"] * len(plan["pairs"]) * 2:
+    if journal.contents.complete(plan):
         return
     journal.resume()
     before, after = plan_limits(journal.plan), plan_limits(plan)
@@ -355,5 +375,5 @@ def _executor(plan: Mapping[str, JSON], source: AgentSource) -> Executor:
     if plan["identity"]["run"]["isolation"] == "process":
         from impact_twin.trials.isolation import ProcessExecutor
 
-        return ProcessExecutor(plan["spec"])
+        return ProcessExecutor(source.spec)
     return ThreadExecutor(source)

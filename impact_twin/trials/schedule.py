@@ -24,6 +24,7 @@ class Schedule:
     Args:
         cases: What is left, in plan order.
         first_position: Start order of the first one.
+        last_trial: The trial before the first one, if `after_trial` is still to be asked about it.
         may_start: Returns why no further case may start, or an empty string.
         after_trial: With it, no case of the next trial starts before every case of a trial is
             done; it then gets the trial's number and returns why the run is complete, or an empty
@@ -35,6 +36,7 @@ class Schedule:
         cases: Iterator[CaseKey],
         first_position: int,
         *,
+        last_trial: int = 0,
         may_start: Callable[[], str],
         after_trial: TrialRule | None = None,
     ) -> None:
@@ -44,24 +46,22 @@ class Schedule:
         self._after_trial = after_trial
         self._changed = threading.Condition()
         self._next = next(cases, None)
-        self._trial = self._next.trial if self._next else 0
+        self._trial = last_trial or (self._next.trial if self._next else 0)
+        self._asked = self._trial == 0
         self._running = 0
         self._stopped = False
         self.reason = ""
-        self.complete = ""
 
     def take(self) -> Assignment | None:
         """Return the next case, waiting at a barrier if need be; None when none is left."""
         with self._changed:
-            while True:
-                if self._next is None or self._stopped:
-                    return None
-                if self._after_trial is None or self._next.trial == self._trial:
-                    break
+            while not self._stopped and self._at_barrier():
                 if self._running:
                     self._changed.wait()
-                elif not self._pass_barrier():
-                    return None
+                else:
+                    self._pass_barrier()
+            if self._next is None or self._stopped:
+                return None
             reason = self._may_start()
             if reason:
                 self._halt(reason)
@@ -90,17 +90,22 @@ class Schedule:
         return self._running
 
     def _halt(self, reason: str) -> None:
-        if not self._stopped:
-            self.reason = reason
+        self.reason = self.reason or reason
         self._stopped = True
         self._changed.notify_all()
 
-    def _pass_barrier(self) -> bool:
+    def _at_barrier(self) -> bool:
+        if self._after_trial is None or self._asked:
+            return False
+        return self._next is None or self._next.trial != self._trial
+
+    def _pass_barrier(self) -> None:
         assert self._after_trial is not None
-        assert self._next is not None
-        self.complete = self._after_trial(self._trial)
-        self._trial = self._next.trial
-        if self.complete:
+        complete = self._after_trial(self._trial)
+        if self._next is None:
+            self._asked = True
+        else:
+            self._trial = self._next.trial
+        if complete:
             self._stopped = True
-            self._changed.notify_all()
-        return not self.complete
+        self._changed.notify_all()
