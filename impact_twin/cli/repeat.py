@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from impact_twin.cli.output import check_target, say, write_target
+from impact_twin.cli.output import check_target, say
 from impact_twin.cli.progress import show_progress
-from impact_twin.cli.show import print_report
+from impact_twin.cli.show import print_report, write_report_to
 from impact_twin.errors import InputError, StoppedError
 from impact_twin.text import escape
 
@@ -114,8 +114,8 @@ def repeat(
     Exit code: 0 held; 1 a gate failed; 2 usage or input; 3 stopped before the plan ended;
     130, 143 by signal.
     """  # noqa: D301 (click's mark for lines to keep)
+    from impact_twin.report.files import write_report
     from impact_twin.report.model import build_report
-    from impact_twin.report.storage import write_report
 
     check_target(target, force=force, option="--json")
     gates = _gates(gate, gate_pairs)
@@ -123,9 +123,9 @@ def repeat(
     _check_gates(gates, job.plan)
     run, code = _execute(job, concurrency=concurrency, quiet=quiet, force=force)
     report = build_report(run, job.suite, gates=gates)
-    text = write_report(report, job.directory / REPORT_FILE, force=True)
+    write_report(report, job.directory / REPORT_FILE, force=True)
     if target is not None:
-        write_target(target, text)
+        write_report_to(target, report)
     if not quiet:
         print_report(report, stream=sys.stderr if target == "-" else sys.stdout)
         _next_steps(job.directory, run, target)
@@ -152,6 +152,7 @@ def _new(folder: str | None, force: bool, options: dict[str, Any]) -> Job:
 
 def _resumed(directory: str, folder: str | None, options: dict[str, Any]) -> Job:
     from impact_twin.agents import load_source
+    from impact_twin.report.files import suite_of_plan
     from impact_twin.trials.plan import read_plan, renew_plan
 
     given = [name for key, name in FIXED_BY_PLAN.items() if options[key] is not None]
@@ -162,7 +163,7 @@ def _resumed(directory: str, folder: str | None, options: dict[str, Any]) -> Job
             mend="Leave it out, or start a new run with another --out.",
         )
     stored = read_plan(Path(directory))
-    suite = _suite_of(stored, folder)
+    suite = suite_of_plan(stored, None if folder is None else Path(folder))
     source = load_source(stored["spec"])
     source.prepare()
     plan = renew_plan(stored, suite, source)
@@ -178,20 +179,6 @@ def _suite(folder: str | None) -> Suite:
     from impact_twin.procurement.suite import load_suite
 
     return load_suite(None if folder is None else Path(folder))
-
-
-def _suite_of(plan: Mapping[str, Any], folder: str | None) -> Suite:
-    from impact_twin.procurement.suite import suite_by_digest
-
-    planned = plan["identity"]["suite"]
-    suite = _suite(folder) if folder else suite_by_digest(planned["digest"])
-    if suite is None:
-        raise InputError(
-            f"the run's suite {escape(str(planned['id']))} is not one that this version carries",
-            where="--resume",
-            mend="Name its folder with --suite.",
-        )
-    return suite
 
 
 def _source(options: dict[str, Any]) -> AgentSource:

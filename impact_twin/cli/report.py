@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from impact_twin.cli.output import check_target, write_json
-from impact_twin.cli.show import print_report
+from impact_twin.cli.output import check_target
+from impact_twin.cli.show import print_report, write_report_to
 
 suite_option = click.option(
     "--suite", "folder", metavar="DIR", help="The suite's folder, when it is your own."
@@ -24,10 +24,10 @@ suite_option = click.option(
 def report(source: str, folder: str | None, target: str | None, plain: bool, force: bool) -> None:
     """Show a report again. REPORT is a run directory, a report file, or '-' for standard input."""
     check_target(target, force=force, option="--json")
-    from impact_twin.report.storage import load_report
+    from impact_twin.report.files import load_report
 
-    content = load_report(source, suite=None if folder is None else Path(folder))
+    content = load_report(source, suite_folder=None if folder is None else Path(folder))
     if target is not None:
-        write_json(target, content)
+        write_report_to(target, content)
     if target != "-":
         print_report(content, stream=sys.stdout, plain=plain)

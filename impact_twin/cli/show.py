@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TextIO
 
 from impact_twin.cli.output import say, speaks_unicode, terminal_width, wants_color
@@ -19,3 +20,13 @@ def print_report(report: Mapping[str, Any], *, stream: TextIO, plain: bool = Fal
         ascii=plain or not speaks_unicode(stream),
     )
     say(text.rstrip("\n"), stream)
+
+
+def write_report_to(target: str, report: Mapping[str, Any]) -> None:
+    """Write a report as JSON to a file, replacing it, or to standard output for `-`."""
+    from impact_twin.report.files import report_lines, write_report
+
+    if target == "-":
+        say("".join(report_lines(report)).rstrip("\n"))
+    else:
+        write_report(report, Path(target), force=True)
