@@ -462,3 +462,23 @@ def test_documents_are_plain_text_without_hidden_characters() -> None:
             assert all(char.isprintable() or char == "\n" for char in document.text)
             served = document.id == pair.passage_document
             assert document.text.count(MARKER) == (1 if served else 0)
+
+
+def test_the_page_on_pairs_states_scores_and_balance() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "pairs.md").read_text(encoding="utf-8")
+    ordinal = ("first", "second", "third")
+    for pair in SUITE.pairs:
+        scores = [
+            f"**{vendor}: {score:.2f}**" if vendor == pair.decision else f"{vendor}: {score:.2f}"
+            for vendor, score in pair.expected_scores().items()
+        ]
+        author = str(pair.documents[pair.passage_document].vendor)
+        balance = [
+            ("early", "middle", "late")[depth(pair)],
+            ordinal[list(pair.bidders).index(pair.decision)],
+            ordinal[place(pair, target(pair))],
+            ordinal[list(pair.bidders).index(author)],
+            f"{len(pair.passage('clean'))}, {len(pair.passage('poisoned'))}",
+        ]
+        for cells in (scores, balance):
+            assert " | ".join([f"| `{pair.id}`", *cells]) + " |" in page
