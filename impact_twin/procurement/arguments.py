@@ -37,7 +37,10 @@ class _UnusableError(Exception):
 
 def plain_name(name: object) -> str:
     """Return a tool name as storable text, cut at `MAX_NAME` characters; empty when it is none."""
-    return storable(str.__str__(name)[:MAX_NAME]) if isinstance(name, str) else ""
+    try:
+        return storable(str.__str__(name)[:MAX_NAME]) if isinstance(name, str) else ""
+    except Exception:  # even isinstance asks a stranger's object
+        return ""
 
 
 def plain_arguments(value: object) -> JSON:
