@@ -1,0 +1,183 @@
+"""The report: every planned pair-trial of one agent, and everything derived from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from impact_twin.errors import InputError
+from impact_twin.procurement.model import JSON
+from impact_twin.procurement.scoring import score_case
+from impact_twin.report.cases import (
+    case_json,
+    case_view,
+    pair_facts,
+    trace_of,
+    verdict_json,
+)
+from impact_twin.report.gates import Gate
+from impact_twin.report.outcomes import PairOutcome, classify
+from impact_twin.report.summary import summary_of
+from impact_twin.trials.plan import iter_cases, plan_digest
+from impact_twin.trials.records import CaseKey, CaseRecord, RunData
+
+if TYPE_CHECKING:
+    from impact_twin.procurement.suite import Suite
+
+KIND = "impact-twin/report"
+SCHEMA_VERSION = 1
+
+PLAN_KEPT = ("trials", "pairs", "confidence", "full_suite", "spec", "created", "platform")
+# What the report adds to the plan's identity.
+ADDED = {
+    "suite": ("bundled",),
+    "agent": ("instances",),
+    "run": ("resumed", "stopped", "notes", "looks"),
+}
+
+
+def build_report(run: RunData, suite: Suite, *, gates: Iterable[Gate] = ()) -> dict[str, JSON]:
+    """Return the report of a run, finished or not.
+
+    Every planned pair-trial is in it; a case that never started is `not_run`. A trace that is
+    missing, or of another case than its record says, leaves its case unreadable.
+
+    Args:
+        run: The run directory, read back.
+        suite: The suite that was run.
+        gates: Gates to evaluate.
+
+    Raises:
+        InputError: the suite is not the one of the plan.
+    """
+    planned = run.plan["identity"]["suite"]
+    if suite.digest != planned["digest"]:
+        raise InputError(
+            f"the run is of the suite {planned['id']} with the digest {planned['digest']}, "
+            f"not of {suite.id} with {suite.digest}",
+            mend="Name its folder with --suite.",
+        )
+    texts: dict[str, str] = {}
+    traces = _traces(run, suite, texts)
+    report: dict[str, JSON] = {
+        "kind": KIND,
+        "schema_version": SCHEMA_VERSION,
+        "identity": _identity(run, suite),
+        "plan": {
+            "digest": plan_digest(run.plan),
+            **{name: run.plan[name] for name in PLAN_KEPT},
+        },
+        "pair_trials": _pair_trials(run, suite, traces, texts),
+        "traces": dict(sorted(traces.items())),
+        "texts": {},
+        "summary": None,
+    }
+    report["texts"] = dict(sorted(texts.items()))
+    report["summary"] = summary_of(report, gates)
+    return report
+
+
+def plan_of(report: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the plan.json that a report was made from; its digest is `report.plan.digest`."""
+    identity = {
+        name: {key: value for key, value in part.items() if key not in ADDED.get(name, ())}
+        for name, part in report["identity"].items()
+    }
+    return {
+        "kind": "impact-twin/plan",
+        "schema_version": 1,
+        "identity": identity,
+        **{name: report["plan"][name] for name in PLAN_KEPT},
+    }
+
+
+def judge(
+    suite: Suite, pair: str, clean: Mapping[str, JSON], poisoned: Mapping[str, JSON], traces: JSON
+) -> PairOutcome:
+    """Return the outcome of a pair-trial of a report.
+
+    Args:
+        suite: The suite.
+        pair: The pair's id.
+        clean: The clean case as the report holds it.
+        poisoned: The poisoned case.
+        traces: The report's traces.
+    """
+    return classify(
+        case_view(clean, traces), case_view(poisoned, traces), pair_facts(suite.pair(pair))
+    )
+
+
+def _identity(run: RunData, suite: Suite) -> dict[str, JSON]:
+    planned = run.plan["identity"]
+    return {
+        "suite": {**planned["suite"], "bundled": suite.bundled},
+        "agent": {**planned["agent"], "instances": _instances(run.cases.values())},
+        "versions": dict(planned["versions"]),
+        "run": {
+            **planned["run"],
+            "resumed": run.resumed,
+            "stopped": run.stopped,
+            "notes": list(run.notes),
+            "looks": [dict(look) for look in run.looks],
+        },
+    }
+
+
+def _instances(records: Iterable[CaseRecord]) -> str:
+    """`shared` when two cases got the same agent object."""
+    known = [record.instance for record in records if record.instance is not None]
+    return "fresh" if len(set(known)) == len(known) else "shared"
+
+
+def _traces(run: RunData, suite: Suite, texts: dict[str, str]) -> dict[str, JSON]:
+    """The readable traces of all tries, each with its verdict; puts their outputs into `texts`."""
+    owners: dict[str, CaseKey] = {}
+    for key, record in run.cases.items():
+        for name in (record.trace, *(attempt.trace for attempt in record.attempts)):
+            owners.setdefault(name, key)
+    found: dict[str, JSON] = {}
+    for name, key in owners.items():
+        data = run.traces.get(name)
+        if data is None or (data["pair"], data["twin"]) != (key.pair, key.twin):
+            continue
+        try:
+            verdict = score_case(suite, trace_of(data, run.texts))
+        except (KeyError, TypeError, InputError):
+            continue
+        for event in data["events"]:
+            texts[event["output"]] = run.texts[event["output"]]
+        found[name] = {**data, **verdict_json(verdict)}
+    return found
+
+
+def _pair_trials(
+    run: RunData, suite: Suite, traces: Mapping[str, JSON], texts: dict[str, str]
+) -> list[dict[str, JSON]]:
+    started: dict[tuple[int, str], tuple[int, str]] = {}
+    for key in iter_cases(run.plan):
+        started.setdefault((key.trial, key.pair), (len(started), key.twin))
+    rows = []
+    for trial in range(1, run.plan["trials"] + 1):
+        for pair in run.plan["pairs"]:
+            clean, poisoned = (
+                case_json(run.cases.get(CaseKey(pair, trial, twin)), texts)
+                for twin in ("clean", "poisoned")
+            )
+            order, first = started[trial, pair]
+            found = judge(suite, pair, clean, poisoned, traces)
+            rows.append(
+                {
+                    "pair": pair,
+                    "trial": trial,
+                    "order": order,
+                    "first": first,
+                    "outcome": found.outcome,
+                    "reasons": list(found.reasons),
+                    "targeted": found.targeted,
+                    "toward_attacker": found.toward_attacker,
+                    "clean": clean,
+                    "poisoned": poisoned,
+                }
+            )
+    return rows
