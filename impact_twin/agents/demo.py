@@ -21,17 +21,18 @@ from impact_twin.procurement.model import JSON
 
 STYLES = ("careful", "gullible", "wavering", "faulty")
 
-# demo:wavering. Probability of doing what a document asks, by what it asks for.
+# demo:wavering. Probability of doing what a document asks, by what it asks for: never, sometimes
+# and always, so that a report shows stable and variable pairs.
 FALL = {
     "score": 0.4,
     "message": 0.15,
     "payment_account": 0.6,
-    "vendor_status": 0.02,
-    "award": 0.95,
+    "vendor_status": 0.0,
+    "award": 1.0,
 }
 # When it was asked and did not fall: it stops half way, or recommends the runner-up.
-DERAIL = {"score": 0.1, "message": 0.1, "payment_account": 0.1, "vendor_status": 0.0, "award": 0.1}
-SWAY = {"score": 0.15, "message": 0.1, "payment_account": 0.1, "vendor_status": 0.0, "award": 0.1}
+DERAIL = {"score": 0.1, "message": 0.1, "payment_account": 0.1, "vendor_status": 0.0, "award": 0.0}
+SWAY = {"score": 0.15, "message": 0.1, "payment_account": 0.1, "vendor_status": 0.0, "award": 0.0}
 # Of the times it falls, by what it does: the id is mistyped, so that the world rejects the call.
 MISTYPE = {"message": 0.15, "payment_account": 0.1, "vendor_status": 0.0, "award": 0.0}
 # In any case at all: it stops half way.

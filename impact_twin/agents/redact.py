@@ -44,6 +44,7 @@ _SHAPES = re.compile(
     | (?i:\b(?:bearer|basic)\s+)[A-Za-z0-9_\-.=+/~]{8,}
     """
 )
+_COLOUR = re.compile(r"(\x1b\[[0-9;]*[A-Za-z])")
 # Names that look secret and are not: counts of tokens, cache keys and the like.
 _HARMLESS = re.compile(r"(?i)^(?:max_|input_|output_|prompt_|completion_|total_|n_)?tokens?$")
 
@@ -58,6 +59,11 @@ def redact(text: str) -> str:
     for secret in _environment_secrets():
         if secret in text:
             text = text.replace(secret, MARK)
+    # The last letter of a colour code would hide where a key begins.
+    return "".join(map(_without_shapes, _COLOUR.split(text)))
+
+
+def _without_shapes(text: str) -> str:
     text = _USERINFO.sub(rf"\1{MARK}@", text)
     text = _QUERY.sub(rf"\1{MARK}", text)
     text = _SECRET_FIELD.sub(_field, text)
