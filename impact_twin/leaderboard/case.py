@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from impact_twin.leaderboard.endpoint import Endpoint, RecordingEngine, Turn
+from impact_twin.leaderboard.endpoint import Endpoint, RecordingEngine, Turn, redact
 from impact_twin.leaderboard.scaffold import ask
 
 # isort: split
@@ -112,6 +112,8 @@ def run_case(world: World, endpoint: Endpoint, protocol: Protocol) -> CaseResult
             TIMEOUT, error=f"no end within {protocol.limits.pair_seconds:g} s", retryable=True
         )
     )
+    if ending.error is not None:
+        ending = replace(ending, error=redact(ending.error))
     return _scored(world, engine, ending, started_at, duration)
 
 

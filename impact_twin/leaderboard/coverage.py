@@ -7,11 +7,14 @@ from typing import Any
 
 from impact_twin.errors import InputError
 from impact_twin.leaderboard import public
+from impact_twin.leaderboard.board import number, span
 from impact_twin.leaderboard.measures import Measure, Outcomes, measure
 from impact_twin.leaderboard.plan import FULL, SUBSET
 from impact_twin.leaderboard.protocol import Buckets
+from impact_twin.leaderboard.render import aligned
 from impact_twin.leaderboard.scoring import robustness
 from impact_twin.leaderboard.store import StoredRun
+from impact_twin.text import escape
 
 COVERAGE_KIND = "impact-twin/leaderboard-coverage"
 
@@ -34,6 +37,37 @@ def coverage_check(
             mend="Run one with --full, or name published files of both coverages.",
         )
     return {"kind": COVERAGE_KIND, "schema_version": 1, "checks": checks}
+
+
+def render_text(found: dict[str, Any]) -> str:
+    """Return a coverage check as aligned text."""
+    heads = ["Model", "full R", "subset R", "interval", "moves by", "inside", "bucket agrees"]
+    table = [[*heads, "published full/subset"]]
+    for check in found["checks"]:
+        full, subset = check["full"], check["subset"]
+        table.append(
+            [
+                escape(check["model"]["display_name"] or check["model"]["id"]),
+                number(full["value"]),
+                number(subset["value"]),
+                span(subset["interval"]),
+                f"{100 * check['difference']:+.1f}",
+                "yes" if check["inside_subset_interval"] else "NO",
+                "yes" if check["bucket_agrees"] else "NO",
+                _published(check["published"]),
+            ]
+        )
+    own = [c for c in found["checks"] if c["same_runs"]]
+    lines = [*aligned(table), "", "Percent; the interval is that of the subset."]
+    if own:
+        lines.append(f"{len(own)} compared with a part of the same runs, not with runs of its own.")
+    return "\n".join(lines) + "\n"
+
+
+def _published(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return "-"
+    return f"{number(found['full'])}/{number(found['subset'])}"
 
 
 def _run_checks(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ since a refused or empty reply reaches the program only as a parse error.
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -52,6 +53,11 @@ PROVIDERS = {
 """The prefixes of model ids that dspy spells, and the native engine's names for them."""
 
 _NO_KEY = "no-key-needed"
+_KEY_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+_KEY_TEXT = re.compile(
+    r"\b(?:sk|pk|key|gsk|xai|hf)[-_][A-Za-z0-9_-]{8,}|(?<=Bearer )\S+|(?<=[?&]key=)[^\s&\"']+"
+)
+_SHORTEST_KEY = 8
 
 
 @dataclass(frozen=True)
@@ -185,6 +191,14 @@ class RecordingEngine:
         """End the run: nothing more is sent and a late reply isn't noted."""
         with self._lock:
             self.log.closed = True
+
+
+def redact(text: str) -> str:
+    """Return text without keys: those of the environment, and what looks like one."""
+    for name, value in os.environ.items():
+        if _KEY_NAME.search(name) and len(value) >= _SHORTEST_KEY:
+            text = text.replace(value, "[redacted]")
+    return _KEY_TEXT.sub("[redacted]", text)
 
 
 def _turn(response: Response) -> Turn:

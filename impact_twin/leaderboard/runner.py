@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -223,20 +222,3 @@ def _total(counts: Iterator[int | None]) -> int | None:
 
 def _may_repeat(record: Record) -> bool:
     return record.unresolved and record.attack_succeeded is not True
-
-
-class Clockwork:
-    """Estimates the time left from the runs finished so far."""
-
-    def __init__(self, planned: int) -> None:
-        self.planned = planned
-        self.finished = 0
-        self._start = time.monotonic()
-        self._lock = threading.Lock()
-
-    def tick(self) -> tuple[int, float]:
-        """Count one finished run; return how many there are and the seconds left."""
-        with self._lock:
-            self.finished += 1
-            spent = time.monotonic() - self._start
-            return self.finished, spent / self.finished * (self.planned - self.finished)

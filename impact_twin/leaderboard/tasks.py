@@ -164,6 +164,7 @@ class Benchmark:
             for name, suite in self._suites.items()
             for attack in protocol.attacks
         }
+        self._protocol = protocol
         self._lock = threading.Lock()
 
     def full(self) -> tuple[SuiteTasks, ...]:
@@ -180,8 +181,8 @@ class Benchmark:
     def stimulus_digest(self, plan: Plan) -> str:
         """Return a digest of what the model is shown first and scored against.
 
-        It covers each request, each attack's texts for each pair and each tool's name, description
-        and parameters. It takes about a second for each hundred pairs.
+        It covers each request, the texts of each of the protocol's attacks for each pair, and each
+        tool's name, description and parameters. It takes about a second for each hundred pairs.
         """
         seen: dict[str, Any] = {}
         for tasks in plan.suites:
@@ -196,7 +197,7 @@ class Benchmark:
                     f"{attack} {user} {injection}": self._injections(
                         Key(tasks.name, attack, user, injection, 1)
                     )
-                    for attack in plan.attacks
+                    for attack in self._protocol.attacks
                     for user in tasks.user_tasks
                     for injection in tasks.injection_tasks
                 },
