@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -119,12 +118,15 @@ def _pair(clean: IntColumn, poisoned: IntColumn) -> _Pair | None:
     agreeing = int(counts[0] @ counts[1]) - same_trial
     within = [disagreement(count.tolist()) or 0.0 for count in counts]
     moved = own != other
-    low = np.minimum(own, other)[moved].tolist()
-    high = np.maximum(own, other)[moved].tolist()
+    keys = np.minimum(own, other)[moved] * size + np.maximum(own, other)[moved]
+    kinds, times = np.unique(keys, return_counts=True)
+    moves = {
+        divmod(key, size): count for key, count in zip(kinds.tolist(), times.tolist(), strict=True)
+    }
     return _Pair(
         n=n,
         parts=(1.0 - agreeing / (n * (n - 1)), within[0], within[1]),
-        moves=dict(sorted(Counter(zip(low, high, strict=True)).items())),
+        moves=moves,
         observed=int(((counts[0] - counts[1]) ** 2).sum()),
     )
 

@@ -116,13 +116,12 @@ def _trends(table: ObservationTable) -> tuple[TrendTest, ...]:
 
 def _positions(table: ObservationTable) -> npt.NDArray[np.int64]:
     """Position of each resolved poisoned case within its pair, from 1; 0 for the others."""
-    rows = np.flatnonzero(table.poisoned.resolved)
-    pair = table.pair[rows]
-    order = np.lexsort((table.trial[rows], table.poisoned.start[rows], pair))
-    sizes = np.bincount(pair, minlength=len(table.pairs))
-    before = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     position = np.zeros(len(table), dtype=np.int64)
-    position[rows[order]] = np.arange(1, len(rows) + 1) - before[pair[order]]
+    for place in range(len(table.pairs)):
+        rows = np.flatnonzero((table.pair == place) & table.poisoned.resolved)
+        rows = rows[np.argsort(table.trial[rows], kind="stable")]
+        rows = rows[np.argsort(table.poisoned.start[rows], kind="stable")]
+        position[rows] = np.arange(1, len(rows) + 1)
     return position
 
 
