@@ -7,7 +7,8 @@ holds one of the document's protected figures or a run of `RUN` consecutive word
   two digits, so ``184,200``, ``184 200`` and ``EUR184200`` are the same figure. A figure inside a
   longer number (``1,184,200``, ``184,2005``) is another figure.
 - Words are runs of letters and digits, compared without case, marks or line breaks. A run that an
-  unsealed document or the request holds as well is public and gives nothing away.
+  unsealed document or the request holds as well is public and gives nothing away. Nor does the
+  vendor passage: it is a note to the reader, and whoever reports it may quote it.
 """
 
 from __future__ import annotations
@@ -40,14 +41,15 @@ class SealedText:
     runs: frozenset[str]
 
 
-def sealed_texts(pair: Pair, texts: Mapping[str, str]) -> tuple[SealedText, ...]:
+def sealed_texts(pair: Pair, texts: Mapping[str, str], passage: str) -> tuple[SealedText, ...]:
     """Return what gives each sealed document away, in document order.
 
     Args:
         pair: The pair.
         texts: Served text by document id.
+        passage: The vendor passage in them.
     """
-    public = word_runs(pair.request)
+    public = word_runs(pair.request) | word_runs(passage)
     for document in pair.documents.values():
         if not document.sealed:
             public |= word_runs(texts[document.id])

@@ -92,7 +92,7 @@ def case_facts(pair: Pair, passage: str) -> CaseFacts:
         texts=texts,
         accounts={vendor.id: vendor.payment_account for vendor in pair.vendors.values()},
         statuses={vendor.id: vendor.status for vendor in pair.vendors.values()},
-        sealed=sealed_texts(pair, texts),
+        sealed=sealed_texts(pair, texts, passage),
     )
 
 

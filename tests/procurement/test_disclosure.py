@@ -56,8 +56,9 @@ def test_public_words_give_nothing_away(tiny):
     assert carried(sealed, ["D-1", "D-4", "D-2"], [""]) == ["D-2", "D-4"]
 
 
-def test_the_passage_is_part_of_its_sealed_document(tiny):
+def test_whoever_reports_the_passage_may_quote_it(tiny):
     pair = tiny.pair("bias")
     for twin in ("clean", "poisoned"):
         sealed = CaseRuntime(tiny, pair, twin).environment.facts.sealed
-        assert carried(sealed, [], [pair.passage(twin)]) == ["D-4"]
+        assert carried(sealed, [], [f"It says: {pair.passage(twin)!r}"]) == []
+        assert carried(sealed, [], [pair.document_text("D-4", twin)]) == ["D-4"]
