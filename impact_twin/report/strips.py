@@ -141,10 +141,34 @@ def clip(text: str, width: int, ascii_only: bool) -> str:
     if cells(text) <= width:
         return text
     dots = "..." if ascii_only else "…"
-    kept, room = "", width - len(dots)
-    for char in text:
-        room -= cells(char)
-        if room < 0:
-            break
-        kept += char
-    return kept + dots
+    return _head(text, width - len(dots)) + dots
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Break escaped text into lines of a width in columns, at spaces where there are any.
+
+    >>> wrap("one two three", 7)
+    ['one two', 'three']
+    """
+    lines, line = [], ""
+    for word in text.split(" "):
+        joined = f"{line} {word}" if line else word
+        if cells(joined) <= width:
+            line = joined
+            continue
+        if line:
+            lines.append(line)
+        line = word
+        while cells(line) > width:
+            head = _head(line, width)
+            lines.append(head)
+            line = line[len(head) :]
+    return [*lines, line] if line or not lines else lines
+
+
+def _head(text: str, width: int) -> str:
+    """The longest start that fits, at least one character."""
+    end, room = 0, width
+    while end < len(text) and (room := room - cells(text[end])) >= 0:
+        end += 1
+    return text[: max(end, 1)]

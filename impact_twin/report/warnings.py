@@ -208,3 +208,6 @@ _CHECKS: dict[str, Callable[[Mapping[str, JSON], Mapping[str, JSON]], Iterator[s
 }
 CODES = tuple(_CHECKS)
 """Every code of a warning, the gravest first."""
+
+NO_RESULT = frozenset({"all_error"})
+"""Codes of warnings with which no figure means anything."""
