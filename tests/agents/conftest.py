@@ -57,6 +57,10 @@ class Case:
         )
 
     @property
+    def poisoned_document(self) -> str:
+        return self.runtime.pair.passage_document
+
+    @property
     def called(self) -> list[str]:
         return [event.tool for event in self.runtime.events]
 
