@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SHOWN = re.compile(
-    r"<!-- output of: impact-twin (?P<arguments>.+?) -->\n```\n(?P<text>.*?)```\n", re.S
+    r"<!-- output of: impact-twin (?P<arguments>.+?) -->\n```\n(?P<text>.*?)```\n", re.DOTALL
 )
 
 
