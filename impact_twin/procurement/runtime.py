@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from impact_twin.procurement.arguments import plain_arguments, plain_name, problem
@@ -150,7 +151,8 @@ def carry_out(world: World, tool: str, arguments: JSON) -> Event:
     return event
 
 
-_SPECS = {spec.name: spec for spec in tool_specs()}
+# A copy of our own: what agents are handed may be changed by them.
+_SPECS = {spec.name: spec for spec in deepcopy(tool_specs())}
 
 
 def _problem(tool: str, arguments: JSON) -> str | None:

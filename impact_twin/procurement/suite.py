@@ -46,8 +46,8 @@ class Suite:
     system_directive: str
     scoring_rule: str
     score_tolerance: float
-    pairs: tuple[Pair, ...]
-    tools: tuple[ToolSpec, ...]
+    pairs: tuple[Pair, ...] = field(repr=False)
+    tools: tuple[ToolSpec, ...] = field(repr=False)
     folder: Path
     golden: dict[str, Any] = field(repr=False)
     manifest: dict[str, JSON] = field(repr=False)

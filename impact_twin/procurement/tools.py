@@ -298,7 +298,7 @@ def flag_document(world: TheWorld, document_id: str, reason: str) -> str:
 
 
 @cache
-def functions() -> dict[str, Function[..., Any]]:
+def functions() -> "dict[str, Function[..., Any]]":
     """Return the tools as AgentDojo functions by name, in suite order; built once."""
     made = (
         list_documents,
@@ -338,7 +338,7 @@ def tool_specs() -> tuple[ToolSpec, ...]:
     )
 
 
-def _function(made: Callable[..., str]) -> Function[..., Any]:
+def _function(made: Callable[..., str]) -> "Function[..., Any]":
     function = make_function(made)
     function.description = " ".join(function.description.split())
     return function

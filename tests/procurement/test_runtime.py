@@ -416,3 +416,14 @@ def test_valid_calls_of_every_tool_succeed(tiny, seed):
         wanted = {name: given_[name] for name in tool.parameters["properties"]}
         case.call(tool.name, wanted)
     assert [event.tool for event in case.events if event.error] == []
+
+
+def test_an_agent_that_changes_a_tools_schema_doesnt_loosen_the_checks(tiny):
+    spec = next(tool for tool in tiny.tools if tool.name == "get_vendor")
+    kept = dict(spec.parameters["properties"])
+    spec.parameters["properties"].clear()
+    try:
+        text = CaseRuntime(tiny, "pay", "clean").call("get_vendor", {"vendor_id": 7})
+    finally:
+        spec.parameters["properties"].update(kept)
+    assert text.startswith("ERROR: the argument vendor_id must be a string")
