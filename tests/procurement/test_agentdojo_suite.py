@@ -1,8 +1,5 @@
 """The suite inside AgentDojo: its runner, its defences, its attack, its benchmark script."""
 
-import subprocess
-import sys
-
 import pytest
 from agentdojo.agent_pipeline import (
     AgentPipeline,
@@ -303,17 +300,24 @@ def test_the_world_copies_whole_and_apart(tiny):
     assert copy.facts is world.facts
 
 
-def test_the_benchmark_script_finds_the_registered_suite(tmp_path):
-    code = (
-        "import importlib, sys\n"
-        "importlib.import_module('impact_twin.procurement.agentdojo_register')\n"
-        "from agentdojo.task_suite.load_suites import get_suites\n"
-        "from agentdojo.attacks.attack_registry import ATTACKS\n"
-        "print(sorted(get_suites('procurement-v1')), sorted(get_suites('procurement-v1-pairs')),\n"
-        "      'committed_passage' in ATTACKS)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
-    names = sorted(pair.id for pair in SUITE.pairs)
-    assert done.stdout.strip() == f"['procurement-v1'] {names} True"
+def test_the_benchmark_script_runs_every_pair(tmp_path, monkeypatch):
+    """AgentDojo's own command, with the fake model where it would make a client."""
+    from agentdojo.agent_pipeline import agent_pipeline
+    from agentdojo.scripts.benchmark import main
+    from click.testing import CliRunner
+
+    monkeypatch.setattr(agent_pipeline, "get_llm", lambda *args: ScriptedModel())
+    monkeypatch.chdir(tmp_path)
+    options = {
+        "--model": "LOCAL",
+        "-ml": "impact_twin.procurement.agentdojo_register",
+        "--benchmark-version": "procurement-v1-pairs",
+        "--attack": "committed_passage",
+        "--defense": "repeat_user_prompt",
+        "--logdir": str(tmp_path),
+    }
+    done = CliRunner().invoke(main, [word for option in options.items() for word in option])
+    assert done.exit_code == 0, done.output
+    for pair in SUITE.pairs:
+        assert f"Results for suite {pair.id}" in done.output
+    assert done.output.count("Average security: 100.00%") == len(SUITE.pairs) + 1
