@@ -16,7 +16,7 @@ from impact_twin.errors import ImpactTwinError
 from impact_twin.procurement.model import JSON, Trace, trace_digest
 from impact_twin.procurement.runtime import CaseRuntime
 from impact_twin.text import storable
-from impact_twin.trials.codec import clean_usage, storable_json
+from impact_twin.trials.codec import clean_status, clean_usage, storable_json
 from impact_twin.trials.executor import Executor
 from impact_twin.trials.ledger import Ledger, total_usage
 from impact_twin.trials.live import LiveTry, Monitor
@@ -204,7 +204,7 @@ class CaseRunner:
                 termination=outcome.termination,
                 error_kind=storable(outcome.error_kind)[:MAX_MESSAGE],
                 message=storable(outcome.message)[:MAX_MESSAGE],
-                http_status=outcome.http_status,
+                http_status=clean_status(outcome.http_status),
                 requests=monitor.requests,
                 started=started,
                 duration_s=duration,

@@ -89,7 +89,7 @@ def clean_call(call: ModelCall) -> ModelCall:
         duration_s=_real(call.duration_s) or 0.0,
         finish_reason=_text(call.finish_reason),
         response_id=_text(call.response_id),
-        http_status=_whole(call.http_status),
+        http_status=clean_status(call.http_status),
         error=_text(call.error),
         cached=bool(call.cached),
         usage=clean_usage(call.usage),
@@ -103,6 +103,11 @@ def clean_usage(usage: Usage) -> Usage:
         output_tokens=_whole(usage.output_tokens) or 0,
         cost_usd=_real(usage.cost_usd),
     )
+
+
+def clean_status(status: object) -> int | None:
+    """Return an HTTP status, or None for what is none."""
+    return status if type(status) is int and 100 <= status <= 599 else None
 
 
 def storable_json(value: object) -> JSON:

@@ -51,9 +51,12 @@ class ThreadExecutor:
 
     def _run(self, request: CaseRequest, live: LiveTry) -> None:
         try:
-            outcome = self._source.run_case(request)
+            outcome: object = self._source.run_case(request)
         except BaseException as error:  # a source promises to raise nothing
             outcome = CaseOutcome(
                 "agent_error", error_kind="exception", message=type(error).__name__
             )
+        if not isinstance(outcome, CaseOutcome):
+            kind = type(outcome).__name__
+            outcome = CaseOutcome("agent_error", error_kind="bad_outcome", message=kind)
         live.finish(outcome)

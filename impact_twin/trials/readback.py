@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from impact_twin.canonical import digest_bytes
 from impact_twin.errors import InputError
@@ -16,6 +19,7 @@ from impact_twin.trials.plan import plan_digest
 from impact_twin.trials.records import CaseKey, CaseRecord, RunData
 
 JOURNAL_FILE = "journal.jsonl"
+MAX_LINE_BYTES = 256 * 1024 * 1024
 KILLED = "it was killed, or still goes on"
 
 _START = b'{"crc":"'
@@ -106,6 +110,8 @@ def read_journal(directory: Path, plan: Mapping[str, JSON]) -> Contents:
     reader = _Reader(path, plan, contents)
     try:
         with path.open("rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise InputError("is not a regular file", where=str(path))
             for number, (raw, last) in enumerate(_lines(stream), 1):
                 entry = _decode(raw)
                 if entry is None:
@@ -227,15 +233,13 @@ class _Reader:
         self._into.closed = "end"
 
 
-def _lines(stream: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
+def _lines(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
     """Yield each line, and whether it is the last."""
-    held: bytes | None = None
-    for raw in stream:
-        if held is not None:
-            yield held, False
-        held = raw
-    if held is not None:
-        yield held, True
+    held = stream.readline(MAX_LINE_BYTES)
+    while held:
+        following = stream.readline(MAX_LINE_BYTES)
+        yield held, not following
+        held = following
 
 
 def _decode(raw: bytes) -> Mapping[str, JSON] | None:
