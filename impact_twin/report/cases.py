@@ -95,9 +95,25 @@ def trace_of(entry: Mapping[str, JSON], texts: Mapping[str, str]) -> Trace:
     return Trace.from_json(entry, texts)
 
 
-def case_view(case: Mapping[str, JSON], traces: Mapping[str, Mapping[str, JSON]]) -> CaseView:
-    """Return what the outcome class reads of a case; no verdict when its trace isn't there."""
+def trace_entry(
+    case: Mapping[str, JSON], traces: Mapping[str, Mapping[str, JSON]], pair: str, twin: str
+) -> Mapping[str, JSON] | None:
+    """Return the trace entry of a case; None when its record can't be read.
+
+    That is when the trace isn't there, or is of another pair, twin or termination.
+    """
     entry = traces.get(case["trace"])
+    if entry is None:
+        return None
+    owner = (entry["pair"], entry["twin"], entry["termination"])
+    return entry if owner == (pair, twin, case["termination"]) else None
+
+
+def case_view(
+    case: Mapping[str, JSON], traces: Mapping[str, Mapping[str, JSON]], pair: str, twin: str
+) -> CaseView:
+    """Return what the outcome class reads of a case; no verdict when it can't be read."""
+    entry = trace_entry(case, traces, pair, twin)
     return CaseView(case["termination"], None if entry is None else verdict_of(entry))
 
 

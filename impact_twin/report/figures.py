@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from impact_twin.procurement.model import JSON
+from impact_twin.statistics.decision import DecisionChange
+from impact_twin.statistics.order import OrderEffects
 from impact_twin.statistics.passk import RepeatedRate
 from impact_twin.statistics.rates import Rate
 from impact_twin.statistics.summary import AggregateSummary, PairSummary
@@ -49,6 +51,32 @@ def aggregate_json(found: AggregateSummary) -> dict[str, JSON]:
     return data
 
 
+def order_json(found: OrderEffects, *, withheld: bool) -> dict[str, JSON]:
+    """Return `summary.order`; without p-values when the repeats add no information."""
+    data: dict[str, JSON] = rounded(
+        {
+            "trends": [_tested(asdict(test), withheld) for test in found.trends],
+            "twin_order": [
+                {
+                    **_tested(asdict(test), withheld),
+                    "poisoned_first": _events(test.poisoned_first),
+                    "clean_first": _events(test.clean_first),
+                }
+                for test in found.twin_order
+            ],
+        }
+    )
+    return data
+
+
+def decision_json(found: DecisionChange | None, *, withheld: bool) -> dict[str, JSON] | None:
+    """Return a `decision_change`; without p-values when the repeats add no information."""
+    if found is None:
+        return None
+    data: dict[str, JSON] = rounded(_tested(asdict(found), withheld))
+    return data
+
+
 def pair_json(found: PairSummary) -> dict[str, JSON]:
     """Return the figures of one entry of `summary.pairs`."""
     data: dict[str, JSON] = rounded(
@@ -82,6 +110,14 @@ def _rate(rate: Rate) -> dict[str, JSON]:
         "fixed_suite": rate.fixed_suite,
         "confidence": rate.confidence,
     }
+
+
+def _tested(data: dict[str, JSON], withheld: bool) -> dict[str, JSON]:
+    return {**data, "p_value": None, "p_holm": None} if withheld else data
+
+
+def _events(found: tuple[int, int]) -> dict[str, JSON]:
+    return {"count": found[0], "n": found[1]}
 
 
 def _repeated(item: RepeatedRate) -> dict[str, JSON]:

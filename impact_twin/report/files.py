@@ -15,13 +15,16 @@ from impact_twin.canonical import loads_strict
 from impact_twin.errors import InputError
 from impact_twin.procurement.model import JSON
 from impact_twin.procurement.suite import load_suite, suite_by_digest
-from impact_twin.report.gates import Gate
+from impact_twin.report.gates import Gate, gates_of
 from impact_twin.report.migrate import migrate
 from impact_twin.report.model import KIND, SCHEMA_VERSION, build_report
 from impact_twin.report.schema import check_references, check_schema
 
 if TYPE_CHECKING:
     from impact_twin.procurement.suite import Suite
+
+REPORT_FILE = "report.json"
+"""The report that `repeat` leaves in a run directory."""
 
 MAX_BYTES = 512 * 1024 * 1024
 """Largest report that is read, in bytes."""
@@ -95,7 +98,8 @@ def load_report(
     Args:
         source: A run directory, a report file, or `-` for standard input.
         suite_folder: The suite of a run directory, when it is no bundled one.
-        gates: Gates to evaluate for a run directory; a stored report keeps its own.
+        gates: Gates to evaluate for a run directory; without any, those of its report.json. A
+            stored report keeps its own.
         stdin: What `-` reads; the process's standard input when None.
 
     Returns:
@@ -172,7 +176,17 @@ def _from_run(path: Path, folder: Path | None, gates: Iterable[Gate]) -> dict[st
     from impact_twin.trials.journal import load_run
 
     run = load_run(path)
-    return build_report(run, suite_of_plan(run.plan, folder), gates=gates)
+    chosen = list(gates) or _gates_beside(path)
+    return build_report(run, suite_of_plan(run.plan, folder), gates=chosen)
+
+
+def _gates_beside(path: Path) -> list[Gate]:
+    """The gates of the report that the run itself wrote; none when there is no such report."""
+    try:
+        stored = load_report(path / REPORT_FILE)
+        return gates_of(stored["summary"]["gates"])
+    except InputError:
+        return []
 
 
 def _mend(data: bytes) -> str:

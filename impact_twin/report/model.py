@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from impact_twin.errors import InputError
-from impact_twin.procurement.model import JSON
+from impact_twin.procurement.model import JSON, Verdict
 from impact_twin.procurement.scoring import score_case
 from impact_twin.report.cases import (
     case_json,
@@ -16,7 +16,7 @@ from impact_twin.report.cases import (
     verdict_json,
 )
 from impact_twin.report.gates import Gate
-from impact_twin.report.outcomes import PairOutcome, classify
+from impact_twin.report.outcomes import CaseView, PairOutcome, classify
 from impact_twin.report.summary import summary_of
 from impact_twin.trials.plan import iter_cases, plan_digest
 from impact_twin.trials.records import CaseKey, CaseRecord, RunData
@@ -104,8 +104,37 @@ def judge(
         traces: The report's traces.
     """
     return classify(
-        case_view(clean, traces), case_view(poisoned, traces), pair_facts(suite.pair(pair))
+        case_view(clean, traces, pair, "clean"),
+        case_view(poisoned, traces, pair, "poisoned"),
+        pair_facts(suite.pair(pair)),
     )
+
+
+def judge_records(
+    suite: Suite, run: RunData, clean: CaseRecord, poisoned: CaseRecord
+) -> PairOutcome:
+    """Return the outcome of a pair-trial while the run goes on.
+
+    Args:
+        suite: The suite.
+        run: The run so far, with the records' traces.
+        clean: The clean case's record.
+        poisoned: The poisoned case's record.
+    """
+    views = []
+    for record in (clean, poisoned):
+        data = run.traces.get(record.trace)
+        verdict = None if data is None else _verdict(suite, data, run.texts)
+        views.append(CaseView(record.termination, verdict))
+    return classify(views[0], views[1], pair_facts(suite.pair(clean.key.pair)))
+
+
+def _verdict(suite: Suite, data: Mapping[str, JSON], texts: Mapping[str, str]) -> Verdict | None:
+    """What scoring says of a trace; None when it can't be read."""
+    try:
+        return score_case(suite, trace_of(data, texts))
+    except (KeyError, TypeError, InputError):
+        return None
 
 
 def _identity(run: RunData, suite: Suite) -> dict[str, JSON]:
@@ -141,9 +170,8 @@ def _traces(run: RunData, suite: Suite, texts: dict[str, str]) -> dict[str, JSON
         data = run.traces.get(name)
         if data is None or (data["pair"], data["twin"]) != (key.pair, key.twin):
             continue
-        try:
-            verdict = score_case(suite, trace_of(data, run.texts))
-        except (KeyError, TypeError, InputError):
+        verdict = _verdict(suite, data, run.texts)
+        if verdict is None:
             continue
         for event in data["events"]:
             texts[event["output"]] = run.texts[event["output"]]

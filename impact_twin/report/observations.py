@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from impact_twin.procurement.model import JSON, Twin
-from impact_twin.report.cases import case_view
+from impact_twin.report.cases import case_view, trace_entry
 from impact_twin.report.outcomes import CaseView
 from impact_twin.statistics.table import CaseObservation, Observation, ObservationTable
 
@@ -20,7 +20,7 @@ class CaseRow(NamedTuple):
         twin: `clean` or `poisoned`.
         outcome: Outcome class of its pair-trial.
         case: The case as the report holds it.
-        trace: The trace entry with its verdict; None when it isn't there.
+        trace: The trace entry with its verdict; None when it can't be read.
     """
 
     pair: str
@@ -43,7 +43,7 @@ def iter_cases(report: Mapping[str, JSON]) -> Iterator[CaseRow]:
                 twin=twin,
                 outcome=item["outcome"],
                 case=case,
-                trace=report["traces"].get(case["trace"]),
+                trace=trace_entry(case, report["traces"], item["pair"], twin),
             )
 
 
@@ -58,13 +58,14 @@ def observation_table(report: Mapping[str, JSON]) -> ObservationTable:
     """
     traces = report["traces"]
     # Most runs share few traces, so each is read once.
-    views: dict[tuple[str, str | None], CaseView] = {}
+    views: dict[tuple[str, str | None, str, Twin], CaseView] = {}
 
-    def observe(case: Mapping[str, JSON]) -> CaseObservation:
-        key = (case["termination"], case["trace"])
+    def observe(item: Mapping[str, JSON], twin: Twin) -> CaseObservation:
+        case, pair = item[twin], item["pair"]
+        key = (case["termination"], case["trace"], pair, twin)
         view = views.get(key)
         if view is None:
-            view = views[key] = case_view(case, traces)
+            view = views[key] = case_view(case, traces, pair, twin)
         return observe_case(view, trace=case["trace"], position=case["position"])
 
     rows = (
@@ -72,8 +73,8 @@ def observation_table(report: Mapping[str, JSON]) -> ObservationTable:
             pair=item["pair"],
             trial=item["trial"],
             outcome=item["outcome"],
-            clean=observe(item["clean"]),
-            poisoned=observe(item["poisoned"]),
+            clean=observe(item, "clean"),
+            poisoned=observe(item, "poisoned"),
         )
         for item in report["pair_trials"]
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from impact_twin.procurement.model import JSON
+from impact_twin.procurement.model import JSON, TWINS
 from impact_twin.report.copying import copying_evidence
-from impact_twin.report.figures import aggregate_json, pair_json, rounded
+from impact_twin.report.figures import aggregate_json, decision_json, order_json, pair_json, rounded
 from impact_twin.report.gates import Gate, evaluate
-from impact_twin.report.observations import iter_cases, observation_table
+from impact_twin.report.observations import CaseRow, iter_cases, observation_table
 from impact_twin.report.warnings import warnings_of
+from impact_twin.statistics.decision import decision_changes
+from impact_twin.statistics.order import order_effects
 from impact_twin.statistics.replicates import withholds
 from impact_twin.statistics.summary import summarise
 
@@ -29,16 +31,28 @@ def summary_of(report: Mapping[str, JSON], gates: Iterable[Gate] = ()) -> dict[s
     Raises:
         ValueError: the pair-trials contradict the plan.
     """
-    cases = [row.case for row in iter_cases(report)]
+    rows = list(iter_cases(report))
+    cases = [row.case for row in rows]
     evidence = copying_evidence(cases, report["identity"]["agent"]["kind"])
     table = observation_table(report)
     found = summarise(table, report["plan"]["confidence"], copied=bool(evidence))
     label = found.aggregate.replicates
+    withheld = withholds(label)
+    decisions = decision_changes(table)
+    aggregate = aggregate_json(found.aggregate)
+    aggregate["decision_change"] = decision_json(decisions.suite, withheld=withheld)
     summary: dict[str, JSON] = {
-        "aggregate": aggregate_json(found.aggregate),
-        "pairs": [{**pair_json(pair), **_counts(report, pair.pair)} for pair in found.pairs],
-        "replicates": {"label": label, "withheld": withholds(label), "evidence": evidence},
-        "order": None,
+        "aggregate": aggregate,
+        "pairs": [
+            {
+                **pair_json(pair),
+                "decision_change": decision_json(change, withheld=withholds(pair.replicates)),
+                **_counts(report, rows, pair.pair),
+            }
+            for pair, change in zip(found.pairs, decisions.pairs, strict=True)
+        ],
+        "replicates": {"label": label, "withheld": withheld, "evidence": evidence},
+        "order": order_json(order_effects(table), withheld=withheld),
         "usage": usage_of(cases),
     }
     summary["warnings"] = warnings_of(report, summary)
@@ -75,22 +89,14 @@ def usage_of(cases: Iterable[Mapping[str, JSON]]) -> dict[str, JSON]:
     }
 
 
-def _counts(report: Mapping[str, JSON], pair: str) -> dict[str, JSON]:
+def _counts(report: Mapping[str, JSON], cases: list[CaseRow], pair: str) -> dict[str, JSON]:
     """What is counted of a pair but enters no rate."""
-    rows = [item for item in report["pair_trials"] if item["pair"] == pair]
-    flagged = {
-        twin: sum(bool(_trace(report, item[twin]).get("flags")) for item in rows)
-        for twin in ("clean", "poisoned")
-    }
-    words = [item["poisoned"]["delivered"] for item in rows]
+    items = [item for item in report["pair_trials"] if item["pair"] == pair]
+    flagged = [row.twin for row in cases if row.pair == pair and row.trace and row.trace["flags"]]
+    words = [item["poisoned"]["delivered"] for item in items]
     return {
-        "targeted": sum(item["targeted"] for item in rows),
-        "toward_attacker": sum(item["toward_attacker"] for item in rows),
-        "flagged": flagged,
+        "targeted": sum(item["targeted"] for item in items),
+        "toward_attacker": sum(item["toward_attacker"] for item in items),
+        "flagged": {twin: flagged.count(twin) for twin in TWINS},
         "delivered": {word: words.count(word) for word in DELIVERIES},
     }
-
-
-def _trace(report: Mapping[str, JSON], case: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    found: Mapping[str, JSON] = report["traces"].get(case["trace"], {})
-    return found

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from impact_twin.procurement.model import JSON
 from impact_twin.report.paint import Paint
 from impact_twin.report.strips import cells, clip, draw_interval, make_strip, shapes, wrap
-from impact_twin.report.warnings import NO_RESULT
+from impact_twin.report.warnings import NO_RESULT, p_words
 from impact_twin.statistics.stability import STABLE
 from impact_twin.statistics.table import OUTCOME_CLASSES
 from impact_twin.text import escape
@@ -29,7 +29,7 @@ def render_terminal(
     *,
     width: int = 80,
     color: bool = False,
-    ascii: bool = False,  # noqa: A002 (the option's name)
+    ascii: bool = False,
 ) -> str:
     """Return the terminal report, ending with a newline.
 
@@ -186,6 +186,8 @@ class _View:
             "other procurement tasks, other attacks, or the agent after a change.",
             indent=2,
         )
+        if NO_RESULT & self.codes:
+            return
         if any(rate["fixed_suite"] for rate in aggregate["rates"].values()):
             yield from self.plain(
                 "Intervals: the pooled Wilson score, and below it the fixed-suite interval "
@@ -193,7 +195,8 @@ class _View:
                 indent=2,
             )
         yield from self.joint()
-        yield from self.plain(f"Replicates: {self.summary['replicates']['label']}.", indent=2)
+        yield from self.decisions()
+        yield from self.plain(self.repeats(), indent=2)
         yield from self.usage()
 
     def headlines(self, rates: Mapping[str, JSON]) -> Iterator[str]:
@@ -218,11 +221,37 @@ class _View:
                 indent=2,
             )
 
+    def decisions(self) -> Iterator[str]:
+        found = self.summary["aggregate"]["decision_change"]
+        if found is not None:
+            p_value = "" if found["p_value"] is None else f", {p_words(found['p_value'])}"
+            yield from self.plain(
+                f"Decisions change by {found['change']:.2f} under the poison{p_value}; clean runs "
+                f"differ among themselves by {found['clean_clean']:.2f}.",
+                indent=2,
+            )
+
+    def repeats(self) -> str:
+        line = f"Replicates: {self.summary['replicates']['label']}."
+        known = [
+            test["p_holm"]
+            for tests in self.summary["order"].values()
+            for test in tests
+            if test["p_holm"] is not None
+        ]
+        if known:
+            seen = {"drift", "twin_order"} & self.codes
+            word = "an effect (see above)" if seen else "no effect seen"
+            line += f" Order of running: {word}, least {p_words(min(known))}."
+        return line
+
     def usage(self) -> Iterator[str]:
         usage = self.summary["usage"]
         if not (usage["requests"] or usage["input_tokens"] or usage["output_tokens"]):
             return
-        cost = "cost unknown" if usage["cost_usd"] is None else f"{usage['cost_usd']:.4f} US dollars"
+        cost = (
+            "cost unknown" if usage["cost_usd"] is None else f"{usage['cost_usd']:.4f} US dollars"
+        )
         unknown = usage["cases_without_cost"]
         if unknown and usage["cost_usd"] is not None:
             cost += f" and {_count(unknown, 'case')} without a known cost"

@@ -34,6 +34,15 @@ def warnings_of(report: Mapping[str, JSON], summary: Mapping[str, JSON]) -> list
     return found
 
 
+def p_words(p_value: float) -> str:
+    """Return a p-value in words.
+
+    >>> p_words(0.0312), p_words(1e-9)
+    ('p = 0.031', 'p < 0.001')
+    """
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
+
+
 def _cases(report: Mapping[str, JSON]) -> Iterator[Mapping[str, Any]]:
     for item in report["pair_trials"]:
         yield item["clean"]
@@ -143,8 +152,27 @@ def _too_few_trials(report: Mapping[str, JSON], summary: Mapping[str, JSON]) -> 
 
 
 def _drift(report: Mapping[str, JSON], summary: Mapping[str, JSON]) -> Iterator[str]:
-    del report, summary
-    yield from ()
+    for test in _significant(report, summary["order"]["trends"]):
+        rising = "rises" if test["direction"] == "rising" else "falls"
+        yield (
+            f"Drift: {test['rate']} {rising} over the run ({p_words(test['p_holm'])} after Holm). "
+            "Early and late cases differ, so the trials are not repeats of one thing."
+        )
+
+
+def _twin_order(report: Mapping[str, JSON], summary: Mapping[str, JSON]) -> Iterator[str]:
+    for test in _significant(report, summary["order"]["twin_order"]):
+        first, second = test["poisoned_first"], test["clean_first"]
+        yield (
+            f"{test['rate']} depends on which twin started first: {first['count']} of {first['n']} "
+            f"when the poisoned one did, {second['count']} of {second['n']} when the clean one did "
+            f"({p_words(test['p_holm'])} after Holm). The twins may influence each other."
+        )
+
+
+def _significant(report: Mapping[str, JSON], tests: JSON) -> Iterator[Mapping[str, Any]]:
+    alpha = 1 - report["plan"]["confidence"]
+    yield from (test for test in tests if test["p_holm"] is not None and test["p_holm"] <= alpha)
 
 
 def _shared_instances(report: Mapping[str, JSON], summary: Mapping[str, JSON]) -> Iterator[str]:
@@ -197,6 +225,7 @@ _CHECKS: dict[str, Callable[[Mapping[str, JSON], Mapping[str, JSON]], Iterator[s
     "unexposed": _unexposed,
     "too_few_trials": _too_few_trials,
     "drift": _drift,
+    "twin_order": _twin_order,
     "custom_suite": _custom_suite,
     "partial_suite": _partial_suite,
     "changed_delivery": _changed_delivery,
