@@ -71,7 +71,7 @@ class Stage:
         trace = CaseRuntime(self.suite, key.pair, key.twin).trace(end).to_json(texts)
         name = trace_digest(trace)
         traces[name] = trace
-        attempt = Attempt(end, "rate_limit", "429 too many requests", 429, 3, 1.7e9, 2.5, name)
+        attempt = Attempt(end, "rate_limit", "429 too many requests", 429, 0, 1.7e9, 2.5, name)
         played = self.runs["careful"].cases[CaseKey(key.pair, 1, key.twin)]
         return dataclasses.replace(
             played,
