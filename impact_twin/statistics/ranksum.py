@@ -13,6 +13,7 @@ import numpy.typing as npt
 EXACT_STEPS = 100_000_000
 """Largest number of vector elements worked through for the exact distribution (about 2 s)."""
 
+_CHUNK = 100_000
 EXACT = "exact"
 NORMAL = "normal approximation"
 
@@ -74,25 +75,19 @@ def position_sum_masses(strata: Sequence[Stratum]) -> npt.NDArray[np.float64]:
     reach = sum(k * (n - k) for k, n in strata)
     length = _prime_above(max(reach + 1, *(n for _, n in strata)))
     roots = np.arange(length // 2 + 1, dtype=np.int64)
-    sines = np.sin(np.pi * np.arange(length) / length)
-    transform = np.ones(len(roots), dtype=np.complex128)
+    # One turn of the sine repeats with the sign turned: two make a table for any multiple.
+    sines = np.sin(np.pi * np.arange(2 * length) / length)
+    magnitude = np.ones(len(roots))
+    rows = max(1, _CHUNK // len(roots))
     for k, n in strata:
         few = min(k, n - k)
-        for i in range(1, few + 1):
-            top = (n - few + i) * roots
-            bottom = i * roots
-            # sin(pi m / L) changes its sign with every full turn of m.
-            sign = 1.0 - 2.0 * ((top // length + bottom // length) % 2)
-            ratio = np.ones(len(roots))
-            np.divide(
-                i * sines[top % length],
-                (n - few + i) * sines[bottom % length],
-                out=ratio,
-                where=roots > 0,
-            )
-            transform *= sign * ratio
+        for first in range(1, few + 1, rows):
+            i = np.arange(first, min(first + rows, few + 1))[:, None]
+            top = sines[((n - few + i) * roots[1:]) % (2 * length)]
+            bottom = sines[(i * roots[1:]) % (2 * length)]
+            magnitude[1:] *= (top / bottom * (i / (n - few + i))).prod(axis=0)
     shift = (reach * roots) % (2 * length)
-    transform *= np.exp(-1j * np.pi * shift / length)
+    transform = magnitude * np.exp(-1j * np.pi * shift / length)
     masses = np.fft.irfft(transform, length)[: reach + 1]
     return np.maximum(masses, 0.0)
 

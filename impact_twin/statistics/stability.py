@@ -99,10 +99,17 @@ def posthoc_bound(n: int, confidence: float = 0.95) -> float:
         middle = (lo + hi) / 2.0
         if middle in (lo, hi):
             return 1.0 - hi
-        lo, hi = (lo, middle) if _all_identical(middle, n) >= 1.0 - confidence else (middle, hi)
+        likely = all_identical(middle, n) >= 1.0 - confidence
+        lo, hi = (lo, middle) if likely else (middle, hi)
 
 
-def _all_identical(commonest: float, n: int) -> float:
+def all_identical(commonest: float, n: int) -> float:
+    """Largest probability of n identical outcomes when none has more than this probability.
+
+    Args:
+        commonest: In (0, 1].
+        n: Outcomes, >= 1.
+    """
     whole = int(1.0 / commonest)
     rest = max(1.0 - whole * commonest, 0.0)
     return whole * commonest**n + rest**n
