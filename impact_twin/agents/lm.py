@@ -24,6 +24,8 @@ from impact_twin.text import storable
 ATTEMPTS = 3
 BACKOFF_S = (0.5, 2.0)
 MAX_REQUEST_S = 600.0
+# Characters of one reply, arguments of its tool calls included; parsing more would take minutes.
+MAX_REPLY = 400_000
 EARLY_S = 0.25
 # A reply whose arguments are no object travels to the tool under this key.
 NOT_AN_OBJECT = "(arguments)"
@@ -38,12 +40,14 @@ class Reply:
         finish_reason: The provider's word, as LiteLLM passes it on.
         refusal: The text of a refusal; empty when there is none.
         empty: No text and no tool call.
+        size: Characters of text and arguments.
     """
 
     body: Mapping[str, JSON]
     finish_reason: str | None
     refusal: str
     empty: bool
+    size: int
 
 
 class CaseEndedError(Exception):
@@ -110,6 +114,11 @@ class CaseEngine:
             if reply.finish_reason == "content_filter":
                 raise CaseEndedError(
                     Failure("content_filter"), "the provider filtered the model's reply"
+                )
+            if reply.size > MAX_REPLY:
+                raise CaseEndedError(
+                    Failure("reply_too_long"),
+                    f"one reply has {reply.size} characters; at most {MAX_REPLY} are taken",
                 )
             if reply.refusal:
                 raise CaseEndedError(Failure("refusal"), error_line(reply.refusal))
@@ -249,6 +258,7 @@ def read_reply(raw: Any) -> Reply | None:
         finish_reason=storable(finish) if isinstance(finish, str) else None,
         refusal=refusal.strip() if isinstance(refusal, str) and not calls else "",
         empty=not calls and not (content or "").strip(),
+        size=len(content or "") + sum(len(call["function"]["arguments"]) for call in calls if call),
     )
 
 

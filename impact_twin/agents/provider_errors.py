@@ -23,6 +23,7 @@ TERMINATIONS = {
     "refusal": "refused",
     "context_length": "limit",
     "time_over": "limit",
+    "reply_too_long": "agent_error",
 }
 
 _CONTEXT = re.compile(
@@ -69,7 +70,7 @@ class Failure:
     Attributes:
         kind: `rate_limit`, `quota`, `server_error`, `connection`, `request_timeout`,
             `bad_response`, `auth`, `no_such_model`, `bad_request`, `content_filter`,
-            `context_length`, `time_over`, or `engine` for what is none of these.
+            `context_length`, `time_over`, `reply_too_long`, or `engine` for what is none of these.
         http_status: The status that the provider really sent; None when there was no reply, or the
             reply was not an error.
         retry_after_s: What the provider asked for, seconds, not capped; None when it did not ask.

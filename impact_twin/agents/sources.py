@@ -126,6 +126,13 @@ def _model_spec(
             where="--api-base",
             mend="Write it in full, for example http://127.0.0.1:8000/v1.",
         )
+    if api_base is not None and redact(api_base) != api_base:
+        # The plan is written down, and --resume has to find the endpoint in it.
+        raise InputError(
+            "it holds credentials",
+            where="--api-base",
+            mend="Leave them out; the key comes from the provider's variable (OPENAI_API_KEY).",
+        )
     spec: dict[str, Any] = {"kind": "model", "model": model}
     values = {
         "temperature": temperature,

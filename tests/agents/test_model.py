@@ -191,6 +191,7 @@ def test_a_model_without_tools_works_in_text(model, chat, case, completion):
         ({"content": None}, "agent_error", "empty_reply", 4),
         ({"content": "I stopped here.", "finish": "length"}, "limit", "reply_truncated", 4),
         ({"content": "Just text."}, "agent_error", "no_answer", 4),
+        ({"content": "x" * 400_001}, "agent_error", "reply_too_long", 1),
     ],
 )
 def test_no_empty_filtered_or_refused_reply_is_an_answer(

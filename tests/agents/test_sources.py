@@ -41,6 +41,8 @@ def test_each_option_names_its_kind():
         ({"model": "m", "temperature": 2.1}, "--temperature"),
         ({"model": "m", "max_tokens": 0}, "--max-reply-tokens"),
         ({"model": "m", "api_base": "host:80"}, "--api-base"),
+        ({"model": "m", "api_base": "http://me:secret@host/v1"}, "--api-base"),
+        ({"model": "m", "api_base": "http://host/v1?api_key=abcdefgh"}, "--api-base"),
         ({"name": "x" * 101}, "--name"),
         ({"name": "  "}, "--name"),
     ],
