@@ -80,10 +80,11 @@ def write_report(report: Mapping[str, JSON], path: Path, *, force: bool = False)
         Path(temporary).chmod(0o666 & ~umask)
         Path(temporary).replace(path)
     except OSError as err:
+        raise InputError(f"can't be written: {err.strerror}", where=str(path)) from None
+    finally:
         if temporary is not None:
             with contextlib.suppress(OSError):
-                Path(temporary).unlink()
-        raise InputError(f"can't be written: {err.strerror}", where=str(path)) from None
+                Path(temporary).unlink(missing_ok=True)
 
 
 def load_report(

@@ -40,7 +40,11 @@ def migrate(
     """
     version = report.get("schema_version")
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
-        raise InputError("schema_version is no version number", where=where)
+        raise InputError(
+            "schema_version is no version number",
+            where=where,
+            mend="It was changed after impact-twin wrote it.",
+        )
     if version > current:
         raise InputError(
             f"has schema_version {version}; this version reads up to {current}",
