@@ -54,7 +54,8 @@ def main(args: list[str] | None = None) -> None:
     try:
         result: Any = cli.main(args=args, prog_name="impact-twin", standalone_mode=False)
         code = result if isinstance(result, int) else 0
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except ImpactTwinError as err:
         _say(f"Error: {escape(err.line())}")
         code = err.exit_code

@@ -22,7 +22,7 @@ def terminal_width() -> int:
     return max(NARROWEST, min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns))
 
 
-def speaks_unicode(stream: TextIO, sample: str = "█▁●◆→–") -> bool:
+def speaks_unicode(stream: TextIO | None, sample: str = "█▁●◆→–") -> bool:
     """Return whether the stream's encoding can show the shapes that reports use."""
     try:
         sample.encode(getattr(stream, "encoding", None) or "ascii")
@@ -31,12 +31,12 @@ def speaks_unicode(stream: TextIO, sample: str = "█▁●◆→–") -> bool:
     return True
 
 
-def wants_color(stream: TextIO) -> bool:
+def wants_color(stream: TextIO | None) -> bool:
     """Return whether to colour: a terminal, and neither NO_COLOR nor a dumb one."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
-    with contextlib.suppress(ValueError, AttributeError):
-        return stream.isatty()
+    with contextlib.suppress(ValueError):
+        return stream is not None and stream.isatty()
     return False
 
 
@@ -46,6 +46,8 @@ def say(text: str, stream: TextIO | None = None) -> None:
     A closed stream is no error of the run: the report is on disk already.
     """
     stream = sys.stdout if stream is None else stream
+    if stream is None:  # the process was started with it closed
+        return
     encoding = getattr(stream, "encoding", None) or "utf-8"
     safe = text.encode(encoding, "backslashreplace").decode(encoding)
     with contextlib.suppress(BrokenPipeError, ValueError):

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from impact_twin.cli.output import say, speaks_unicode, terminal_width, wants_color
 
 
-def print_report(report: Mapping[str, Any], *, stream: TextIO, plain: bool = False) -> None:
+def print_report(report: Mapping[str, Any], *, stream: TextIO | None, plain: bool = False) -> None:
     """Print the terminal report: 80 columns at most, shapes that the stream can show."""
     from impact_twin.report.terminal import render_terminal
 
