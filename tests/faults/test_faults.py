@@ -168,7 +168,7 @@ def test_a_rate_limit_slows_all_cases_together(faults, tmp_path):
     data, _ = run_model(mode, faults.url, tmp_path / "run", pairs=None, trials=1, concurrency=6)
     assert len(data.cases) == 10
     gaps = faults.counts()[mode]["gaps"]
-    # Six cases start at once; after the limit nobody asks again for a second.
-    assert max(gaps) >= 0.8
-    assert gaps.index(max(gaps)) <= 6
+    # Six cases start at once, 40 requests follow; after the limit nobody asks for most of a second.
+    assert max(gaps) >= 0.6
+    assert gaps.index(max(gaps)) < 12
     assert time.monotonic() - start < 60
