@@ -149,10 +149,9 @@ def judge_label(
         return made(NOT_ASKED)
     if record.is_dos:
         return made(BY_UTILITY)
-    if record.security and not loaded.verdict:
-        return made(SUCCESS_REFUSED, _why_refused(record, loaded, other))
     if record.security:
-        return made(AGREES)
+        reasons = [] if loaded.verdict else _why_refused(record, loaded, other)
+        return made(SUCCESS_REFUSED if reasons else AGREES, reasons)
     if loaded.shown or (other and other.verdict):
         reasons = [LOADED_ACCEPTS] if loaded.verdict else _why_hidden(loaded, other)
         return made(FAILURE_SHOWN, reasons)
@@ -231,7 +230,7 @@ def finding_json(item: Finding) -> dict[str, Any]:
         "other_rule": other.verdict if other else None,
         "standing": item.standing,
         "reasons": list(item.reasons),
-        "why_not_asked": loaded.why if loaded else "no injection task",
+        "why_not_asked": loaded.why if loaded else record.unreadable or "no injection task",
         "error": record.error,
         "shown_alone": list(loaded.alone) if loaded else [],
         "beside": list(loaded.beside) if loaded else [],

@@ -56,6 +56,10 @@ class Judge:
         self._last: tuple[Any, bytes] = (None, b"")
         self._solutions: dict[tuple[str, str, str], list[str]] = {}
 
+    def versions(self) -> list[str]:
+        """Return the benchmark versions that there are."""
+        return list(self._suites)
+
     def answer(self, question: Mapping[str, Any], injections: Mapping[str, str]) -> dict[str, Any]:
         """Return what the rule says about one record.
 

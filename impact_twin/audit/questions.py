@@ -9,6 +9,7 @@ from typing import Any
 
 from impact_twin.audit.fresh import run_fresh
 from impact_twin.audit.records import Record
+from impact_twin.errors import InputError
 
 # Records that name no benchmark version come from before the field existed.
 UNNAMED_VERSION = "v1"
@@ -79,9 +80,10 @@ def ask(records: Sequence[Record], choices: Sequence[RuleChoice]) -> list[list[A
 
     Returns:
         For each choice, one answer a record in the same order; None for a record without an
-        injection task.
+        injection task or that could not be read.
 
     Raises:
+        InputError: AgentDojo has no such version.
         ImpactTwinError: AgentDojo can't be loaded in the fresh interpreter.
     """
     with ThreadPoolExecutor(max_workers=2) as pool:
@@ -92,7 +94,7 @@ def _ask_one(records: Sequence[Record], choice: RuleChoice) -> list[Answer | Non
     injections: dict[tuple[tuple[str, str], ...], int] = {}
     questions = []
     for index, record in enumerate(records):
-        if record.injection_task is not None:
+        if record.injection_task is not None and not record.unreadable:
             key = tuple(sorted(record.injections.items()))
             place = injections.setdefault(key, len(injections))
             questions.append(_question(record, choice.version_of(record), index, place))
@@ -101,12 +103,18 @@ def _ask_one(records: Sequence[Record], choice: RuleChoice) -> list[Answer | Non
     job = {
         "job": "judge",
         "rebuilt": choice.rebuilt,
+        "version": choice.version,
         "injections": [dict(key) for key in injections],
         "questions": questions,
     }
     answers: list[Answer | None] = [None] * len(records)
-    found = run_fresh(job)["answers"] if questions else []
-    for question, value in zip(questions, found, strict=True):
+    found = run_fresh(job) if questions else {"answers": []}
+    if "known" in found:
+        raise InputError(
+            f"no benchmark version {choice.version!r}",
+            mend=f"AgentDojo has {', '.join(found['known'])}.",
+        )
+    for question, value in zip(questions, found["answers"], strict=True):
         lists = {key: tuple(value[key]) for key in ("alone", "beside", "missing", "tools")}
         answers[question["record"]] = Answer(**{**value, **lists})
     return answers

@@ -82,6 +82,7 @@ class Record:
         results: The tool results, in order.
         output: Text of the last message if the assistant wrote it, else empty.
         odd: What of the record was not in a known shape, and was left out.
+        unreadable: Why the file could not be read; such a record has only what its name says.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Record:
     results: tuple[ToolResult, ...]
     output: str
     odd: tuple[str, ...] = ()
+    unreadable: str = ""
 
     @property
     def is_dos(self) -> bool:
@@ -221,6 +223,33 @@ def _placed(record: Record) -> Record:
     if len(parts) < 5 or parts[-4:] != [item or "none" for item in tail]:
         return record
     return replace(record, configuration=parts[-5])
+
+
+def from_name(name: str, why: str) -> Record | None:
+    """Return what the name of an unreadable file says of its record, if it has the layout."""
+    parts = name.removesuffix(".json").split("/")
+    if len(parts) < 5 or not name.endswith(".json"):
+        return None
+    configuration, suite, user_task, attack, injection_task = parts[-5:]
+    return Record(
+        name=name,
+        configuration=configuration,
+        pipeline="",
+        suite=suite,
+        user_task=user_task,
+        injection_task=None if injection_task == "none" else injection_task,
+        attack=None if attack == "none" else attack,
+        security=None,
+        utility=None,
+        error=None,
+        benchmark_version=None,
+        package_version=None,
+        injections={},
+        calls=(),
+        results=(),
+        output="",
+        unreadable=why,
+    )
 
 
 def _repeated(records: list[Record]) -> tuple[str, ...]:

@@ -58,6 +58,8 @@ def _judge(job: dict[str, Any]) -> dict[str, Any]:
         loaded = load_left_out()
         rebuild_lists()
     judge = Judge(loaded)
+    if job["version"] is not None and job["version"] not in judge.versions():
+        return {"known": judge.versions()}
     # Every question copies an environment; looking for cycles among them would take a third of
     # the time, and there are none.
     gc.disable()

@@ -1,0 +1,486 @@
+"""What a filter on records does to a comparison: who is removed, and what may be said before it.
+
+A filter that wants readable evidence removes records unevenly when a defence hides evidence. Here
+the removed records stay in sight: rates with and without them, the bounds that the evidence
+supports with every record counted, and for each pair of configurations whether an order is
+settled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import combinations
+from typing import Any
+
+from impact_twin.audit.disagreements import Finding
+from impact_twin.audit.records import Record, RecordSet, case_key, from_name
+from impact_twin.errors import InputError
+from impact_twin.statistics.intervals import (
+    identification_bounds,
+    wilson,
+    wilson_with_unresolved,
+)
+
+READABLE = "readable-result"
+NO_ERROR = "no-error"
+FILTERS = {
+    READABLE: "every result of the tools that the objective's own solution calls can be read",
+    NO_ERROR: "the run did not end in an error",
+}
+
+Case = tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which records to compare; empty means all. Shell patterns (`*`, `?`) are allowed."""
+
+    configurations: tuple[str, ...] = ()
+    suites: tuple[str, ...] = ()
+    attacks: tuple[str, ...] = ()
+    injection_tasks: tuple[str, ...] = ()
+    user_tasks: tuple[str, ...] = ()
+
+    def takes(self, record: Record) -> bool:
+        """Whether a record is among them."""
+        wanted = (
+            (self.configurations, record.configuration),
+            (self.suites, record.suite),
+            (self.attacks, record.attack),
+            (self.injection_tasks, record.injection_task),
+            (self.user_tasks, record.user_task),
+        )
+        return all(
+            not patterns or any(fnmatchcase(value or "none", pattern) for pattern in patterns)
+            for patterns, value in wanted
+        )
+
+
+@dataclass(frozen=True)
+class Count:
+    """So many successes of the attack, and so many unresolved, among n records."""
+
+    successes: int
+    n: int
+    unresolved: int = 0
+
+    def as_json(self, confidence: float) -> dict[str, Any]:
+        """Return the counts with their bounds and Wilson interval, both over all n."""
+        k, u, n = self.successes, self.unresolved, self.n
+        bounds = identification_bounds(k, u, n)
+        interval = wilson_with_unresolved(k, u, n, confidence) if u else wilson(k, n, confidence)
+        return {
+            "successes": k,
+            "unresolved": u,
+            "n": n,
+            "bounds": _rounded(bounds),
+            "wilson": _rounded(interval),
+        }
+
+
+@dataclass(frozen=True)
+class Row:
+    """One configuration.
+
+    Attributes:
+        name: The configuration.
+        labels: Saved labels of all its records; a record without a label is unresolved.
+        labels_kept: The same over the records that the filter leaves.
+        evidence: What the tool results show under the loaded rule, over all records.
+        evidence_other: The same under the other rule, None when it wasn't asked.
+        fails: Names of records that fail the filter themselves.
+        removed: Labels of all records removed: True, False, None to a count.
+        fails_labels: Labels of the records that fail the filter themselves.
+    """
+
+    name: str
+    labels: Count
+    labels_kept: Count
+    evidence: Count
+    evidence_other: Count | None
+    fails: tuple[str, ...]
+    removed: Mapping[bool | None, int]
+    fails_labels: Mapping[bool | None, int]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What may be said about the order of two configurations on their common cases.
+
+    Attributes:
+        first, second: The configurations.
+        cases: How many cases both have.
+        before, after: Saved successes (first, second) on them, and on those that the filter leaves.
+        evidence: Bounds on successes of first and second: (lo, hi, lo, hi).
+        settled: "first" or "second", whichever has more successes whatever the unresolved were,
+            or "" when the bounds overlap.
+        p: Exact two-sided McNemar p at the least favourable completion, adjusted by Holm over all
+            pairs; 1.0 when the order isn't settled.
+    """
+
+    first: str
+    second: str
+    cases: int
+    before: tuple[int, int]
+    after: tuple[int, int]
+    evidence: tuple[int, int, int, int]
+    settled: str
+    p: float
+
+    @property
+    def reversed(self) -> bool:
+        """Whether the filter turns the order of the saved labels around."""
+        before, after = self.before, self.after
+        return (before[0] - before[1]) * (after[0] - after[1]) < 0
+
+
+@dataclass(frozen=True)
+class Exclusions:
+    """A comparison under a filter."""
+
+    selection: Selection
+    filter_name: str
+    tools: tuple[str, ...]
+    matched: bool
+    confidence: float
+    rows: tuple[Row, ...]
+    orders: tuple[Order, ...]
+    removed_cases: tuple[Case, ...]
+    left_aside: int
+    warnings: tuple[str, ...]
+
+
+def chosen(found: RecordSet, selection: Selection) -> RecordSet:
+    """Return the selected records.
+
+    A file that can't be read is selected by what its name says, and then counts as unresolved;
+    one whose name says nothing stays among the unreadable.
+
+    Raises:
+        InputError: no record is selected.
+    """
+    named = {name: from_name(name, why) for name, why in found.unreadable}
+    ghosts = [record for record in named.values() if record is not None]
+    records = tuple(record for record in (*found.records, *ghosts) if selection.takes(record))
+    if not records:
+        names = sorted({record.configuration for record in found.records})
+        raise InputError(
+            "no record is selected",
+            mend=f"The configurations are: {', '.join(names)}." if names else "",
+        )
+    nameless = tuple((name, why) for name, why in found.unreadable if named[name] is None)
+    return RecordSet(records, nameless, found.others, found.repeated)
+
+
+def compare_under_filter(
+    findings: Sequence[Finding],
+    *,
+    selection: Selection | None = None,
+    filter_name: str = READABLE,
+    tools: Sequence[str] = (),
+    matched: bool = True,
+    confidence: float = 0.95,
+    left_aside: int = 0,
+    nameless: int = 0,
+) -> Exclusions:
+    """Compare configurations with and without the records that fail a filter.
+
+    Args:
+        findings: The selected records, examined.
+        selection: How they were selected, for the page.
+        filter_name: One of `FILTERS`.
+        tools: Tools whose results must be readable; those of each objective's own solution when
+            empty.
+        matched: Remove a failing case (user task, attack, objective) from every configuration, so
+            that all are compared on the same cases.
+        confidence: Of the intervals, in (0, 1).
+        left_aside: How many records were read and not selected.
+        nameless: How many files could not be read and belong to no known configuration.
+    """
+    groups: dict[str, list[Finding]] = {}
+    for item in findings:
+        groups.setdefault(item.record.configuration, []).append(item)
+    failing = {id(item): bool(_fails(item, filter_name, tools)) for item in findings}
+    removed = {_case(item) for item in findings if failing[id(item)]} if matched else set()
+
+    def is_removed(item: Finding) -> bool:
+        return failing[id(item)] or _case(item) in removed
+
+    rows = tuple(
+        _row(name, items, lambda item: failing[id(item)], is_removed)
+        for name, items in sorted(groups.items())
+    )
+    return Exclusions(
+        selection=selection or Selection(),
+        filter_name=filter_name,
+        tools=tuple(sorted(set(tools) or _solution_tools(findings))),
+        matched=matched,
+        confidence=confidence,
+        rows=rows,
+        orders=_orders(groups, is_removed),
+        removed_cases=tuple(sorted(removed, key=str)),
+        left_aside=left_aside,
+        warnings=_warnings(groups, nameless),
+    )
+
+
+def _fails(item: Finding, filter_name: str, tools: Sequence[str]) -> bool:
+    if item.record.unreadable:
+        return True
+    if filter_name == NO_ERROR:
+        return item.record.error is not None
+    if item.loaded is None:
+        return False
+    needed = set(tools) or set(item.loaded.tools)
+    return any(
+        not needed or missing["function"] in needed or not missing["function"]
+        for missing in item.loaded.missing
+    )
+
+
+def _solution_tools(findings: Sequence[Finding]) -> set[str]:
+    return {tool for item in findings if item.loaded for tool in item.loaded.tools}
+
+
+def _case(item: Finding) -> Case:
+    return case_key(item.record)[1:]
+
+
+def _row(
+    name: str,
+    items: Sequence[Finding],
+    fails: Callable[[Finding], bool],
+    is_removed: Callable[[Finding], bool],
+) -> Row:
+    kept = [item for item in items if not is_removed(item)]
+    failing = [item for item in items if fails(item)]
+    asked_other = any(item.other for item in items)
+    return Row(
+        name=name,
+        labels=_labels(items),
+        labels_kept=_labels(kept),
+        evidence=_evidence(items, other=False),
+        evidence_other=_evidence(items, other=True) if asked_other else None,
+        fails=tuple(item.record.name for item in failing),
+        removed=Counter(item.record.security for item in items if is_removed(item)),
+        fails_labels=Counter(item.record.security for item in failing),
+    )
+
+
+def _labels(items: Sequence[Finding]) -> Count:
+    counts = Counter(item.record.security for item in items)
+    return Count(counts[True], len(items), counts[None])
+
+
+def _evidence(items: Sequence[Finding], *, other: bool) -> Count:
+    seen = [supported(item, other=other) for item in items]
+    return Count(seen.count(True), len(seen), seen.count(None))
+
+
+def supported(item: Finding, *, other: bool = False) -> bool | None:
+    """Return what a record's tool results support: success, failure, or None for unresolved.
+
+    Unresolved are: a result that is missing where the request would have been a success; a run
+    that ended in an error; a record about which no rule could be asked.
+    """
+    answer = item.other if other else item.loaded
+    if answer is None or answer.verdict is None:
+        return None
+    if answer.verdict:
+        return True
+    if item.record.error is not None or (answer.missing and answer.possible):
+        return None
+    return False
+
+
+def _orders(
+    groups: Mapping[str, Sequence[Finding]], is_removed: Callable[[Finding], bool]
+) -> tuple[Order, ...]:
+    by_case: dict[str, dict[Case, Finding]] = {}
+    for name, items in groups.items():
+        repeated = {case for case, count in Counter(map(_case, items)).items() if count > 1}
+        # A case that occurs twice has no single partner; it counts in the rates only.
+        by_case[name] = {_case(item): item for item in items if _case(item) not in repeated}
+    pairs = [
+        _order(first, second, by_case[first], by_case[second], is_removed)
+        for first, second in combinations(sorted(groups), 2)
+    ]
+    adjusted = holm([pair.p for pair in pairs])
+    return tuple(
+        Order(**{**pair.__dict__, "p": p}) for pair, p in zip(pairs, adjusted, strict=True)
+    )
+
+
+def _order(
+    first: str,
+    second: str,
+    ours: Mapping[Case, Finding],
+    theirs: Mapping[Case, Finding],
+    is_removed: Callable[[Finding], bool],
+) -> Order:
+    common = [(ours[case], theirs[case]) for case in ours if case in theirs]
+    left = [pair for pair in common if not (is_removed(pair[0]) or is_removed(pair[1]))]
+    seen = [(supported(one), supported(two)) for one, two in common]
+    bounds = (*_range(one for one, _ in seen), *_range(two for _, two in seen))
+    settled = "first" if bounds[0] > bounds[3] else "second" if bounds[2] > bounds[1] else ""
+    return Order(
+        first=first,
+        second=second,
+        cases=len(common),
+        before=_successes(common),
+        after=_successes(left),
+        evidence=bounds,
+        settled=settled,
+        p=_least_favourable(seen, settled),
+    )
+
+
+def _successes(pairs: Sequence[tuple[Finding, Finding]]) -> tuple[int, int]:
+    return (
+        sum(1 for one, _ in pairs if one.record.security),
+        sum(1 for _, two in pairs if two.record.security),
+    )
+
+
+def _range(values: Any) -> tuple[int, int]:
+    listed = list(values)
+    return listed.count(True), listed.count(True) + listed.count(None)
+
+
+def _least_favourable(seen: Sequence[tuple[bool | None, bool | None]], settled: str) -> float:
+    """McNemar's p with every unresolved case completed against the settled direction."""
+    if not settled:
+        return 1.0
+    more = [pair if settled == "first" else (pair[1], pair[0]) for pair in seen]
+    completed = [(bool(one), two is not False) for one, two in more]
+    return mcnemar(
+        sum(1 for one, two in completed if one and not two),
+        sum(1 for one, two in completed if two and not one),
+    )
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """Exact two-sided McNemar p: a fair coin for the cases on which two configurations differ.
+
+    Source: McNemar 1947, Psychometrika 12; the exact conditional form is a binomial test.
+
+    Args:
+        only_first: Cases that succeeded in the first only, >= 0.
+        only_second: Cases that succeeded in the second only, >= 0.
+
+    Example:
+        >>> mcnemar(8, 0)
+        0.0078125
+    """
+    n = only_first + only_second
+    tail = sum(math.comb(n, k) for k in range(min(only_first, only_second) + 1))
+    return float(min(1.0, 2 * tail / 2**n))
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Return p values adjusted by Holm's step-down method, in the order given.
+
+    Source: Holm 1979, Scandinavian Journal of Statistics 6.
+
+    Example:
+        >>> holm([0.01, 0.04, 0.03])
+        [0.03, 0.06, 0.06]
+    """
+    order = sorted(range(len(values)), key=lambda index: values[index])
+    adjusted = [0.0] * len(values)
+    highest = 0.0
+    for rank, index in enumerate(order):
+        highest = max(highest, min(1.0, (len(values) - rank) * values[index]))
+        adjusted[index] = highest
+    return adjusted
+
+
+def _warnings(groups: Mapping[str, Sequence[Finding]], nameless: int) -> tuple[str, ...]:
+    warnings = []
+    unread = sum(bool(item.record.unreadable) for items in groups.values() for item in items)
+    if unread:
+        warnings.append(f"{unread} files can't be read; they count as unresolved.")
+    if nameless:
+        warnings.append(
+            f"{nameless} files can't be read and their names tell no configuration: no rate "
+            "counts them."
+        )
+    cases = {name: {_case(item) for item in items} for name, items in groups.items()}
+    if len({frozenset(each) for each in cases.values()}) > 1:
+        warnings.append(
+            "The configurations don't have the same cases: their rates are not comparable. "
+            "Orders use the cases that two have in common. Narrow the selection."
+        )
+    if any(item.record.is_dos for items in groups.values() for item in items):
+        warnings.append(
+            "Some records are of denial-of-service attacks, which are labelled by the user's task."
+        )
+    repeated = sum(len(items) - len(cases[name]) for name, items in groups.items())
+    if repeated:
+        warnings.append(f"{repeated} records repeat a case of the same configuration.")
+    return tuple(warnings)
+
+
+def as_json(found: Exclusions) -> dict[str, Any]:
+    """Return a comparison as a JSON value."""
+    return {
+        "kind": "impact-twin/audit-exclusions",
+        "schema_version": 1,
+        "filter": {"name": found.filter_name, "tools": list(found.tools), "matched": found.matched},
+        "selection": {key: list(value) for key, value in found.selection.__dict__.items()},
+        "records": sum(row.labels.n for row in found.rows),
+        "not_selected": found.left_aside,
+        "confidence": found.confidence,
+        "methods": {
+            "wilson": "Wilson score interval; with unresolved cases [lo(k, n), hi(k + u, n)]",
+            "p": "exact McNemar on common cases, least favourable completion, Holm over pairs",
+        },
+        "configurations": [_row_json(row, found.confidence) for row in found.rows],
+        "removed_cases": [list(case) for case in found.removed_cases],
+        "orders": [_order_json(order, found.confidence) for order in found.orders],
+        "warnings": list(found.warnings),
+    }
+
+
+def _row_json(row: Row, confidence: float) -> dict[str, Any]:
+    other = row.evidence_other
+    return {
+        "configuration": row.name,
+        "labels_before": row.labels.as_json(confidence),
+        "labels_after": row.labels_kept.as_json(confidence),
+        "removed": _labelled(row.removed),
+        "fails_filter": {**_labelled(row.fails_labels), "records": list(row.fails)},
+        "evidence": row.evidence.as_json(confidence),
+        "evidence_other_rule": other.as_json(confidence) if other else None,
+    }
+
+
+def _order_json(order: Order, confidence: float) -> dict[str, Any]:
+    return {
+        "first": order.first,
+        "second": order.second,
+        "cases": order.cases,
+        "labels_before": list(order.before),
+        "labels_after": list(order.after),
+        "reversed_by_filter": order.reversed,
+        "evidence_bounds": [list(order.evidence[:2]), list(order.evidence[2:])],
+        "more_successes": {"first": order.first, "second": order.second}.get(order.settled),
+        "p": round(order.p, 12),
+        "settled_by_sampling": bool(order.settled) and order.p <= 1 - confidence,
+    }
+
+
+def _labelled(counts: Mapping[bool | None, int]) -> dict[str, int]:
+    return {
+        "success": counts.get(True, 0),
+        "failure": counts.get(False, 0),
+        "no_label": counts.get(None, 0),
+    }
+
+
+def _rounded(interval: Sequence[float] | None) -> list[float] | None:
+    return None if interval is None else [round(end, 12) for end in interval]
