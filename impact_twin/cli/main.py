@@ -19,6 +19,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "repeat": ("impact_twin.cli.repeat:repeat", "Run an agent on the five pairs, many times."),
     "pairs": ("impact_twin.cli.pairs:pairs", "List, show and compare the pairs of the suite."),
     "report": ("impact_twin.cli.report:report", "Show a run or a report again."),
+    "leaderboard": (
+        "impact_twin.cli.leaderboard:leaderboard",
+        "Run, score and show the AgentDojo base-model board.",
+    ),
+    "audit": (
+        "impact_twin.cli.audit:audit",
+        "Say which scoring rule ran and which cases were counted.",
+    ),
 }
 
 
