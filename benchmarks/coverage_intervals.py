@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from math import comb
+from math import comb, log
 
 import numpy as np
 from coverage_laws import (
@@ -34,29 +34,35 @@ from impact_twin.statistics.intervals import (
 from impact_twin.statistics.passk import all_of_k_image
 from impact_twin.statistics.sequential import always_valid
 
+GRID = np.arange(1, 10_000) / 10_000
+
+
+def wilson_over_grid(n: int) -> tuple[Floats, Floats]:
+    """For each rate of `GRID`: coverage, and the chance of a lower end above the rate."""
+    ends = [wilson(k, n, CONFIDENCE) for k in range(n + 1)]
+    ks = np.arange(n + 1)
+    logs = np.array([log(comb(n, int(k))) for k in ks])
+    mass = np.exp(logs + ks * np.log(GRID)[:, None] + (n - ks) * np.log1p(-GRID)[:, None])
+    low = np.array([end.lo for end in ends if end])
+    high = np.array([end.hi for end in ends if end])
+    inside = (low <= GRID[:, None]) & (GRID[:, None] <= high)
+    return (mass * inside).sum(axis=1), (mass * (low > GRID[:, None])).sum(axis=1)
+
 
 def single() -> str:
     """Wilson's interval for one pair, over a fine grid of true rates."""
-    grid = np.arange(1, 10_000) / 10_000
     rows = []
+    middle = (GRID >= 0.05) & (GRID <= 0.95)
     for n in (*KS, 100, 250):
-        ends = [wilson(k, n, CONFIDENCE) for k in range(n + 1)]
-        ks = np.arange(n + 1)
-        logs = np.array([float(np.log(float(comb(n, int(k))))) for k in ks])
-        mass = np.exp(logs + ks * np.log(grid)[:, None] + (n - ks) * np.log1p(-grid)[:, None])
-        low = np.array([end.lo for end in ends if end])
-        high = np.array([end.hi for end in ends if end])
-        covered = (mass * ((low <= grid[:, None]) & (grid[:, None] <= high))).sum(axis=1)
-        above = (mass * (low > grid[:, None])).sum(axis=1)
-        middle = (grid >= 0.05) & (grid <= 0.95)
+        covered, above = wilson_over_grid(n)
         rows.append(
             [
                 n,
                 percent(covered.mean()),
-                f"{percent(covered.min())} at {grid[covered.argmin()]:.4f}",
+                f"{percent(covered.min())} at {GRID[covered.argmin()]:.4f}",
                 percent(covered[middle].min()),
                 percent((covered < DIP).mean()),
-                f"{percent(above.max())} at {grid[above.argmax()]:.4f}",
+                f"{percent(above.max())} at {GRID[above.argmax()]:.4f}",
             ]
         )
     head = [
@@ -72,25 +78,30 @@ def single() -> str:
 
 def unresolved() -> str:
     """The interval with unresolved cases: coverage of both identification bounds together."""
-    rows = []
+    rows, cells = [], {}
     for n in KS:
         for seen, unknown in ((0.1, 0.2), (0.02, 0.1), (0.4, 0.1), (0.3, 0.02)):
-            low = high = both = 0.0
-            for k in range(n + 1):
-                for u in range(n - k + 1):
-                    rest = 1 - seen - unknown
-                    chance = (
-                        comb(n, k) * comb(n - k, u) * seen**k * unknown**u * rest ** (n - k - u)
-                    )
-                    found = wilson_with_unresolved(k, u, n, CONFIDENCE)
-                    assert found is not None
-                    at_low, at_high = found.contains(seen), found.contains(seen + unknown)
-                    low += chance * at_low
-                    high += chance * at_high
-                    both += chance * (at_low and at_high)
-            rows.append([n, seen, unknown, percent(low), percent(high), percent(both)])
+            covered = unresolved_coverage(n, seen, unknown)
+            cells[f"{seen} and {unknown} at {n}"] = covered[2]
+            rows.append([n, seen, unknown, *map(percent, covered)])
     head = ["n", "rate seen", "rate unresolved", "lower bound %", "upper bound %", "both %"]
-    return "\n\n".join([table(head, rows), unresolved_suite()])
+    return "\n\n".join([table(head, rows), f"Both: {dips(cells)}", unresolved_suite()])
+
+
+def unresolved_coverage(n: int, seen: float, unknown: float) -> tuple[float, float, float]:
+    """Coverage of the lower bound, of the upper one, and of both, over every outcome."""
+    low = high = both = 0.0
+    rest = 1 - seen - unknown
+    for k in range(n + 1):
+        for u in range(n - k + 1):
+            chance = comb(n, k) * comb(n - k, u) * seen**k * unknown**u * rest ** (n - k - u)
+            found = wilson_with_unresolved(k, u, n, CONFIDENCE)
+            assert found is not None
+            at_low, at_high = found.contains(seen), found.contains(seen + unknown)
+            low += chance * at_low
+            high += chance * at_high
+            both += chance * (at_low and at_high)
+    return low, high, both
 
 
 def unresolved_suite(runs: int = 4_000, lost: float = 0.1) -> str:
@@ -128,17 +139,22 @@ def suite() -> str:
         row: list[object] = [name, f"{np.mean(shares):.3f}"]
         for n in KS:
             for kind, cells in low.items():
-                sums, squares, mass = suite_law(shares, n)
-                ends = suite_ends(sums, squares, n, len(shares), kind == "fixed suite")
-                mean = float(np.mean(shares))
-                inside = (ends[0] <= mean + TINY) & (mean <= ends[1] + TINY)
-                covered = min(float(mass[inside].sum()), 1.0)
+                covered = suite_coverage(shares, n, kind == "fixed suite")
                 cells[f"{name} at {n}"] = covered
                 row.append(percent(covered))
         rows.append(row)
     head = ["pairs' rates", "mean", *(f"{kind} {n}" for n in KS for kind in ("pooled", "fixed"))]
     notes = [f"{kind.capitalize()}: {dips(cells)}" for kind, cells in low.items()]
     return "\n\n".join([table(head, rows), *notes])
+
+
+def suite_coverage(shares: tuple[float, ...], n: int, fixed: bool) -> float:
+    """Coverage of the suite's mean by the pooled or the fixed-suite interval, exactly."""
+    sums, squares, mass = suite_law(shares, n)
+    low, high = suite_ends(sums, squares, n, len(shares), fixed)
+    mean = float(np.mean(shares))
+    inside = (low <= mean + TINY) & (mean <= high + TINY)
+    return min(float(mass[inside].sum()), 1.0)
 
 
 def difference(runs: int = 40_000) -> str:
@@ -202,8 +218,8 @@ def variances(n: int, delta: float) -> Floats:
 
 
 def repeated() -> str:
-    """pass^k: coverage of the image of Wilson's interval, and the estimate's mean."""
-    rows = []
+    """pass^k: coverage of the image of Wilson's interval."""
+    rows, low = [], {}
     for n in KS:
         for share in (0.5, 0.9, 0.98):
             cells: list[object] = [n, share]
@@ -212,10 +228,11 @@ def repeated() -> str:
                 images = [all_of_k_image(end, k) for end in ends if end]
                 mass = binomial(n, share)
                 covered = sum(m for m, i in zip(mass, images, strict=True) if i.contains(share**k))
+                low[f"rate {share} at {n}"] = float(covered)
                 cells += [percent(share**k), percent(float(covered))]
             rows.append(cells)
     head = ["n", "rate", *(cell for k in (1, 3, 5) for cell in (f"pass^{k} %", "covered %"))]
-    return table(head, rows)
+    return "\n\n".join([table(head, rows), dips(low)])
 
 
 def sequential(trials: int = 50) -> str:
@@ -255,7 +272,7 @@ def sequential(trials: int = 50) -> str:
 
 def bootstrap() -> str:
     """The cluster bootstrap over pairs of one repeat, beside Wilson over pairs."""
-    rows = []
+    rows, low = [], {}
     for n in (5, 20, 35, 60):
         ends = [cluster_bootstrap([1] * k + [0] * (n - k)).interval for k in range(n + 1)]
         for share in (0.5, 0.8, 0.9, 0.95, 0.98):
@@ -264,5 +281,7 @@ def bootstrap() -> str:
                 sum(m for m, end in zip(mass, group, strict=True) if end and end.contains(share))
                 for group in (ends, [wilson(k, n) for k in range(n + 1)])
             ]
+            low[f"{n} pairs at {share}"] = float(found[0])
             rows.append([n, share, *(percent(float(value)) for value in found)])
-    return table(["pairs", "rate", "bootstrap covers %", "Wilson covers %"], rows)
+    made = table(["pairs", "rate", "bootstrap covers %", "Wilson covers %"], rows)
+    return "\n\n".join([made, f"Bootstrap: {dips(low)}"])

@@ -36,7 +36,7 @@ Mask = npt.NDArray[np.bool_]
 
 def stable() -> str:
     """How often a pair that flips is called stable, and the printed bound is wrong."""
-    rows = []
+    rows, cells = [], {}
     for n in KS:
         bound, joint = other_outcome_bound(n), other_outcome_bound(n, CONFIDENCE, 5)
         rates = [1 - (1 - eps) ** n - eps**n for eps in (0.01, 0.05, 0.1, 0.2, 0.5)]
@@ -44,6 +44,7 @@ def stable() -> str:
         # Every class rarer than 1 - bound makes the printed claim false when it repeats.
         wrong = all_identical(1 - bound, n)
         all_five = 1 - (1 - all_identical(1 - joint, n)) ** 5
+        cells |= {f"the bound at {n}": wrong, f"the joint bounds at {n}": all_five}
         rows.append([n, *called, percent(bound), percent(wrong), percent(joint), percent(all_five)])
     head = [
         "n",
@@ -53,7 +54,23 @@ def stable() -> str:
         "joint bound %",
         "any of five joint bounds wrong at worst %",
     ]
-    return table(head, rows)
+    note = f"Wrong at worst. {peaks(cells, ALPHA + TINY)}"
+    return "\n\n".join([table(head, rows), note, stable_of_vectors()])
+
+
+def stable_of_vectors() -> str:
+    """Share of the pairs that do flip which are called stable, for each vector of rates."""
+    rows = []
+    for name, shares in VECTORS.items():
+        flipping = [share for share in shares if 0 < share < 1]
+        called = [
+            percent(float(np.mean([p**n + (1 - p) ** n for p in flipping]))) if flipping else "-"
+            for n in KS
+        ]
+        rows.append([name, len(flipping), *called])
+    head = ["pairs' rates", "pairs that flip", *(f"of them called stable, {n} (%)" for n in KS)]
+    note = "`variable` needs two classes to have been seen, so it is never wrong."
+    return "\n\n".join([table(head, rows), note])
 
 
 def replicates() -> str:
@@ -97,7 +114,7 @@ def simulated(
             flagged=~every,
             decision=(random.random(rows) < error).astype(np.int64),
             trace=np.arange(rows),
-            start=start + late.astype(np.float64),
+            start=np.asarray(start + late, dtype=np.float64),
         )
 
     return ObservationTable(
@@ -112,7 +129,7 @@ def simulated(
 
 def order(runs: int = 400) -> str:
     """False warnings of drift and of twin order, agents without either."""
-    rows = []
+    rows, cells = [], {}
     for name, shares in VECTORS.items():
         row: list[object] = [name]
         for n in KS:
@@ -122,10 +139,20 @@ def order(runs: int = 400) -> str:
                 found = order_effects(simulated(shares, n, random))
                 drift += min(test.p_holm for test in found.trends) <= ALPHA
                 twins += min(test.p_holm for test in found.twin_order) <= ALPHA
+            cells |= {f"drift, {name} at {n}": drift / runs, f"twins, {name} at {n}": twins / runs}
             row += [percent(drift / runs), percent(twins / runs)]
         rows.append(row)
     head = ["rates", *(f"{word} {n}" for n in KS for word in ("drift", "twin order"))]
-    return "\n\n".join([table(head, rows), f"{runs} simulations a cell; at most 5 % promised."])
+    return "\n\n".join([table(head, rows), simulated_note(runs, cells)])
+
+
+def simulated_note(runs: int, cells: dict[str, float]) -> str:
+    """How many simulations, how far they may be off, and what is above alpha."""
+    error = 100 * (ALPHA * (1 - ALPHA) / runs) ** 0.5
+    return (
+        f"{runs:,} simulations a cell, so a true 5 % shows with a standard error of {error:.1f} %. "
+        f"{peaks(cells, ALPHA + TINY)}"
+    )
 
 
 def decision(runs: int = 400, error: float = 0.2) -> str:
@@ -166,18 +193,19 @@ def decision(runs: int = 400, error: float = 0.2) -> str:
 
 def verdicts(runs: int = 1_000) -> str:
     """False words of `compare`: two reports of one agent."""
-    rows = []
+    rows, cells = [], {}
     for name, shares in VECTORS.items():
         row: list[object] = [name]
         for n in KS:
             random = np.random.default_rng(SEED)
             counts = random.binomial(n, shares, (runs, 2, len(shares))).tolist()
             found = [words(tuple(sorted(zip(a, b, strict=True))), n) for a, b in counts]
-            row += [percent(float(np.mean([pick[side] for pick in found]))) for side in (0, 1)]
+            for side, word in enumerate(("suite", "any pair")):
+                cells[f"{word}, {name} at {n}"] = float(np.mean([pick[side] for pick in found]))
+                row.append(percent(cells[f"{word}, {name} at {n}"]))
         rows.append(row)
     head = ["rates of both", *(f"{word} {n}" for n in KS for word in ("suite", "any pair"))]
-    note = f"{runs:,} simulations a cell; at most 5 % promised, for one rate."
-    return "\n\n".join([table(head, rows), note])
+    return "\n\n".join([table(head, rows), simulated_note(runs, cells)])
 
 
 @cache
