@@ -34,7 +34,7 @@ def output(folder: Path, arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("shown", SHOWN.finditer(README), ids=lambda match: match["arguments"])
+@pytest.mark.parametrize("shown", list(SHOWN.finditer(README)), ids=lambda match: match["arguments"])
 def test_the_output_shown_is_what_the_command_prints(shown, tmp_path):
     assert output(tmp_path, shown["arguments"]) == shown["text"]
 
