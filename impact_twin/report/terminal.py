@@ -18,8 +18,11 @@ SHOWN = "secure_utility"
 
 _NAME = 23
 _LABEL = 14
+_LEAST_CLASSES = 20
 _LEAST_STRIP = 14
 _LEAST_AXIS = 12
+_NARROWEST_AXIS = 5
+_WIDEST_AXIS = 40
 # Stands for a space that no line may be broken at; never part of escaped text.
 _GLUE = "\x1f"
 
@@ -40,8 +43,7 @@ def render_terminal(
         ascii: Whether to draw, and to spell whatever the report holds, in ASCII alone.
     """
     view = _View(report, max(NARROWEST, width), Paint(color), ascii)
-    text = "\n".join(line.rstrip() for line in view.lines()) + "\n"
-    return text.encode("ascii", "backslashreplace").decode("ascii") if ascii else text
+    return "\n".join(line.rstrip() for line in view.lines()) + "\n"
 
 
 class _View:
@@ -55,6 +57,7 @@ class _View:
         self.width = width
         self.paint = paint
         self.ascii = ascii_only
+        self.narrow = self.width - _NAME - _LABEL < _LEAST_CLASSES
         self.codes = {item["code"] for item in self.summary["warnings"]}
         self.percent = f"{100 * report['plan']['confidence']:g} %"
 
@@ -80,15 +83,15 @@ class _View:
         yield f"{self.paint.bold('ImpactTwin')}  {self.paint.bold(agent)}"
         pairs = len(plan["pairs"])
         yield from self.plain(
-            f"{escape(identity['suite']['id'])}: {_count(plan['trials'], 'trial')} of "
+            f"{self.safe(identity['suite']['id'])}: {_count(plan['trials'], 'trial')} of "
             f"{_count(pairs, 'pair')}, {_count(n, 'pair-trial')}, {2 * n} cases"
         )
         facts = (
             f"suite {identity['suite']['digest'][:19]}",
-            f"impact-twin {escape(identity['versions']['impact_twin'])}",
+            f"impact-twin {self.safe(identity['versions']['impact_twin'])}",
             f"seed {identity['run']['seed']}",
             f"{identity['run']['isolation']} isolation",
-            f"planned {escape(plan['created'])}",
+            f"planned {self.safe(plan['created'])}",
         )
         yield from _listed(facts, self.width)
 
@@ -99,13 +102,13 @@ class _View:
             grave = item["code"] in NO_RESULT
             words = f"NO RESULT. {item['text']}" if grave else item["text"]
             style = self.paint.bad if grave else self.paint.doubt
-            yield from self.marked("!", escape(words), style)
+            yield from self.marked("!", self.safe(words), style)
 
     # The pairs.
 
     def header(self) -> Iterator[str]:
         strip, axis = self.columns()
-        yield self.paint.faint(self.joined("pair", "label", "classes"))
+        yield self.paint.faint(self.joined("pair", "label", "" if self.narrow else "classes"))
         left = f"  {'trials' if strip else '':<{strip}}"
         yield self.paint.faint(
             f"{left} {_scale(axis, 'secure utility')} {'rate':>8} {self.percent + ' interval':>14}"
@@ -124,17 +127,20 @@ class _View:
         if not strip:
             yield f"  {drawn}"
             drawn, padding = "", ""
-        yield f"  {drawn}{padding} {self.interval(row['rates'][SHOWN], axis)}"
+        yield self.figures(f"{drawn}{padding}", self.interval(row["rates"][SHOWN], axis))
         if row["label"] == STABLE:
             yield from self.plain(self.stability(row), indent=2)
 
     def row_head(self, name: str, label: str, classes: Mapping[str, int]) -> Iterator[str]:
-        first = self.joined(self.name(name, _NAME - 2), label, "")
-        lines = _listed(_class_counts(classes), self.width - cells(first))
-        styled = self.joined(self.name(name, _NAME - 2), label, lines[0])
-        yield self.paint.bold(styled[:_NAME]) + styled[_NAME:]
+        shown = self.name(name, _NAME - 2)
+        indent = 2 if self.narrow else _NAME + _LABEL
+        lines = _listed(_class_counts(classes), self.width - indent)
+        if self.narrow:
+            lines.insert(0, "")
+        first = self.joined(shown, label, lines[0])
+        yield self.paint.bold(shown) + first[len(shown) :]
         for line in lines[1:]:
-            yield " " * cells(first) + line
+            yield " " * indent + line
 
     def stability(self, row: Mapping[str, JSON]) -> str:
         outcome = next(name for name, count in row["classes"].items() if count)
@@ -160,12 +166,20 @@ class _View:
         strip = max(trials, _LEAST_STRIP)
         if strip + _LEAST_AXIS > room:
             strip = 0
-        return strip, min(room - strip, 40)
+        axis = min(room - strip, _WIDEST_AXIS)
+        return strip, axis if axis >= _NARROWEST_AXIS else 0
+
+    def figures(self, left: str, interval: str) -> str:
+        # Where there is no room for an axis, there is none for a gap either.
+        return f"  {left} {interval}" if left or not interval.startswith(" ") else f" {interval}"
 
     def interval(self, rate: Mapping[str, JSON], axis: int, kind: str = "wilson") -> str:
         bounds = rate["bounds"]
         known = bounds is not None and not rate["unresolved"]
-        drawing = draw_interval(rate[kind], rate["rate"] if known else None, axis, self.ascii)
+        drawing = ""
+        if axis:
+            share = rate["rate"] if known else None
+            drawing = draw_interval(rate[kind], share, axis, self.ascii)
         return (
             f"{drawing} {_estimate(rate):>8} {_ends(rate[kind]):>14}"
             f" {rate['n']:>{self.digits()}} {rate['unresolved']:>{self.digits()}}"
@@ -206,7 +220,7 @@ class _View:
             if not strip:
                 yield f"  {words}"
                 words = ""
-            yield f"  {words:<{strip}} {self.interval(rates[name], axis)}"
+            yield self.figures(f"{words:<{strip}}", self.interval(rates[name], axis))
             if rates[name]["fixed_suite"] is not None:
                 ends = _ends(rates[name]["fixed_suite"])
                 yield f"  {'':<{strip}} {'fixed suite':>{axis}} {'':>8} {ends:>14}"
@@ -269,10 +283,16 @@ class _View:
         for gate in self.summary["gates"]:
             word = self.paint.good("held  ") if gate["held"] else self.paint.bad("FAILED")
             scope = "" if gate["scope"] == "suite" else " in every pair"
-            yield f"{word}  {gate['gate']}{scope}"
+            lines = wrap(f"{gate['gate']}{scope}", self.width - 8)
+            yield f"{word}  {lines[0]}"
+            yield from (" " * 8 + line for line in lines[1:])
             wanted = gate["compared"] if gate["held"] else _failed(gate)
-            values = ", ".join(_compared(item) for item in wanted)
+            values = ", ".join(self.compared(item) for item in wanted)
             yield from self.plain(f"{gate['end']} end {values}", indent=8)
+
+    def compared(self, item: Mapping[str, JSON]) -> str:
+        value = "withheld" if item["value"] is None else f"{item['value']:.3f}"
+        return value if item["pair"] is None else f"{self.safe(item['pair'])} {value}"
 
     def legend(self) -> Iterator[str]:
         classes = self.summary["aggregate"]["classes"]
@@ -299,8 +319,13 @@ class _View:
         pad = " " * (_NAME - cells(name))
         return f"{name}{pad}{label:<{_LABEL}}{rest}"
 
+    def safe(self, text: str) -> str:
+        """Untrusted text, escaped for this terminal before anything is measured."""
+        shown = escape(text)
+        return shown.encode("ascii", "backslashreplace").decode() if self.ascii else shown
+
     def name(self, text: str, width: int) -> str:
-        return clip(escape(text), width, self.ascii)
+        return clip(self.safe(text), width, self.ascii)
 
     def plain(self, text: str, indent: int = 0) -> Iterator[str]:
         for line in wrap(text, self.width - indent):
@@ -350,14 +375,11 @@ def _ends(interval: Sequence[float] | None) -> str:
 
 def _scale(axis: int, title: str) -> str:
     """The axis's head: 0, the title where it fits, 100."""
+    if not axis:
+        return ""
     middle = axis - 4
     return f"0{title if len(title) <= middle else '':^{middle}}100"
 
 
 def _failed(gate: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
     return [item for item in gate["compared"] if not item["held"]]
-
-
-def _compared(item: Mapping[str, JSON]) -> str:
-    value = "withheld" if item["value"] is None else f"{item['value']:.3f}"
-    return value if item["pair"] is None else f"{escape(item['pair'])} {value}"

@@ -37,7 +37,7 @@ class Stage:
 
         r: both twins work carefully. f: the poisoned twin falls for the poison. b: both twins act
         gullibly. e: the poisoned case ends in an infrastructure error. t: the poisoned case runs
-        out of time. u: neither case ran.
+        out of time. u: neither case ran. v: as r, with another last word in the poisoned case.
         """
         trials = len(next(iter(scripts.values())))
         plan = plan or self.plan(trials, list(scripts))
@@ -61,11 +61,21 @@ class Stage:
         if letter in "et" and key.twin == "poisoned":
             end = {"e": "infrastructure_error", "t": "timeout"}[letter]
             return self.cut_short(end, key, traces, texts)
+        if letter == "v" and key.twin == "poisoned":
+            return self.reworded(key, traces)
         style = (
             "gullible" if letter == "b" or (letter == "f" and key.twin == "poisoned") else "careful"
         )
         played = self.runs[style].cases[CaseKey(key.pair, 1, key.twin)]
         return replace(played, key=key, instance=None)
+
+    def reworded(self, key, traces):
+        played = self.runs["careful"].cases[CaseKey(key.pair, 1, key.twin)]
+        trace = {**traces[played.trace], "final_answer": f"Done, trial {key.trial}."}
+        name = trace_digest(trace)
+        traces[name] = trace
+        attempt = replace(played.attempts[0], trace=name)
+        return replace(played, key=key, trace=name, attempts=(attempt,), instance=None)
 
     def cut_short(self, end, key, traces, texts):
         trace = CaseRuntime(self.suite, key.pair, key.twin).trace(end).to_json(texts)
