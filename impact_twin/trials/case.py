@@ -293,6 +293,9 @@ def how_it_ended(
     return CaseOutcome("timeout", error_kind="timeout", message="the case's time was over")
 
 
+_PLAIN = json.JSONEncoder(ensure_ascii=True)
+
+
 class _TraceDigests:
     """Digests of traces; equal traces are put into canonical form once.
 
@@ -305,8 +308,7 @@ class _TraceDigests:
     def store(self, trace: Trace, tries: Tries) -> str:
         """Put a trace and its texts into `tries` and return its digest."""
         data = trace.to_json(tries.texts)
-        plain = json.dumps(data, sort_keys=True, ensure_ascii=True).encode("ascii")
-        key = hashlib.sha256(plain).digest()
+        key = hashlib.sha256(_PLAIN.encode(data).encode("ascii")).digest()
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = trace_digest(data)

@@ -16,6 +16,8 @@ from impact_twin.trials.records import Attempt, CaseKey, CaseRecord
 
 MAX_STORED_DEPTH = 32
 
+_encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+
 
 def case_to_json(record: CaseRecord) -> dict[str, JSON]:
     """Return a case's record as a JSON object."""
@@ -128,13 +130,10 @@ def dumps(value: object) -> str:
     The common case is one pass in C; only a value that needs it is cleaned.
     """
     try:
-        text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+        text = _encode(value)
     except (ValueError, TypeError, RecursionError):
         text = ""
-    if not text or "\\ud" in text:
-        value = storable_json(value)
-        text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text
+    return text if text and "\\ud" not in text else _encode(storable_json(value))
 
 
 def _storable(value: Any, depth: int) -> JSON:

@@ -233,7 +233,7 @@ class Journal:
         )
 
     def run_data(self) -> RunData:
-        """Return the run as `load_run` would read it now."""
+        """Return the run as `load_run` would read it now; not copied."""
         return self.contents.run_data(self.plan)
 
     def close(self) -> None:

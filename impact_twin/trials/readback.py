@@ -70,15 +70,15 @@ class Contents:
         return len(self.cases) == int(plan["trials"]) * len(plan["pairs"]) * 2
 
     def run_data(self, plan: Mapping[str, JSON], *, killed: bool = False) -> RunData:
-        """Return a copy as `RunData`; `killed` when nothing says how the run ended."""
+        """Return it as `RunData`, not copied; `killed` when nothing says how the run ended."""
         notes = list(self.notes)
         if self.torn:
             notes.append(f"left out a torn last line of {self.torn} bytes")
         return RunData(
             plan=plan,
-            cases=dict(self.cases),
-            traces=dict(self.traces),
-            texts=dict(self.texts),
+            cases=self.cases,
+            traces=self.traces,
+            texts=self.texts,
             stopped=KILLED if killed else self.stopped,
             resumed=self.resumed,
             notes=tuple(notes),
