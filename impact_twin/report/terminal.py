@@ -87,6 +87,7 @@ class _View:
             f"{_count(pairs, 'pair')}, {_count(n, 'pair-trial')}, {2 * n} cases"
         )
         facts = (
+            f"{self.safe(identity['agent']['kind'])} agent",
             f"suite {identity['suite']['digest'][:19]}",
             f"impact-twin {self.safe(identity['versions']['impact_twin'])}",
             f"seed {identity['run']['seed']}",
@@ -194,10 +195,12 @@ class _View:
             yield from self.plain("No rates: no case ran to its end.", indent=2)
         else:
             yield from self.headlines(aggregate["rates"])
+        count = len(self.summary["pairs"])
+        these = "this pair" if count == 1 else f"these {count} pairs"
         yield from self.plain(
-            f"Sampling unit {aggregate['sampling_unit']}: repeated executions of exactly these "
-            f"{_count(len(self.summary['pairs']), 'pair')} by this agent. It does not speak of "
-            "other procurement tasks, other attacks, or the agent after a change.",
+            f"Sampling unit {aggregate['sampling_unit']}: repeated executions of exactly {these} "
+            "by this agent. It does not speak of other procurement tasks, other attacks, or the "
+            "agent after a change.",
             indent=2,
         )
         if NO_RESULT & self.codes:

@@ -66,9 +66,11 @@ def _stopped_early(report: Mapping[str, JSON], summary: Mapping[str, JSON]) -> I
         total += 1
         missing += case["termination"] == "not_run"
     stopped = report["identity"]["run"]["stopped"]
-    if stopped or missing:
-        why = f"The run stopped early: {stopped}." if stopped else "The run isn't finished."
-        yield f"{why} {missing} of {total} cases never started; they stay in every n as unresolved."
+    left = f"{missing} of {total} cases never started; they stay in every n as unresolved."
+    if stopped:
+        yield f"The run stopped early: {stopped}." + (f" {left}" if missing else "")
+    elif missing:
+        yield f"The run isn't finished. {left}"
 
 
 def _custom_suite(report: Mapping[str, JSON], summary: Mapping[str, JSON]) -> Iterator[str]:
