@@ -50,6 +50,7 @@ _HOPELESS = (
     LMUnsupportedFeatureError,
     LMUnsupportedModelError,
 )
+_REFUSALS = (401, 402, 403, 404)
 _FILTER_WORDS = ("content_filter", "content management policy", "content filter")
 _ERROR_LENGTH = 300
 
@@ -145,7 +146,7 @@ def _provider_ending(err: LMError) -> _Ending:
         error=_told(err),
         status=err.status,
         retryable=is_retryable_lm_error(err),
-        hopeless=isinstance(err, _HOPELESS),
+        hopeless=isinstance(err, _HOPELESS) or err.status in _REFUSALS,
         retry_after=err.retry_after if isinstance(err, LMRateLimitError) else None,
     )
 
@@ -222,5 +223,7 @@ def _trace(turns: tuple[Turn, ...], world: World, answer: str, termination: str)
 
 
 def _told(err: Exception) -> str:
-    text = storable(f"{type(err).__name__}: {err}".strip().splitlines()[0])
+    # dspy's errors put the name of the pinned engine before their message.
+    message = str(getattr(err, "message", "") or err).strip() or "no message"
+    text = storable(f"{type(err).__name__}: {message.splitlines()[0]}")
     return text if len(text) <= _ERROR_LENGTH else text[:_ERROR_LENGTH] + " ..."

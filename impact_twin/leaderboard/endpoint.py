@@ -55,7 +55,7 @@ PROVIDERS = {
 _NO_KEY = "no-key-needed"
 _KEY_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 _KEY_TEXT = re.compile(
-    r"\b(?:sk|pk|key|gsk|xai|hf)[-_][A-Za-z0-9_-]{8,}|(?<=Bearer )\S+|(?<=[?&]key=)[^\s&\"']+"
+    r"\b(?:sk|gsk|xai|hf)[-_][A-Za-z0-9_-]{8,}|(?<=Bearer )\S+|(?<=[?&]key=)[^\s&\"']+"
 )
 _SHORTEST_KEY = 8
 

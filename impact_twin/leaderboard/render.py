@@ -74,7 +74,7 @@ def notes(board: Board) -> list[str]:
         robust = headline(row, "R")
         if robust["bounds"][0] != robust["bounds"][1]:
             lines.append(
-                f"{name}: R lies between {span(robust['bounds'])} %, as "
+                f"{name}: R lies anywhere from {span(robust['bounds'])} %, as "
                 f"{robust['unresolved']} of {robust['runs']} results are unknown"
             )
         if row["benign"] is None:

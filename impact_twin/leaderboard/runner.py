@@ -92,31 +92,30 @@ def execute(work: Work, keys: list[Key]) -> None:
         KeyboardInterrupt: The user stopped it.
     """
     state = _State(iter(keys))
-    threads = [
-        threading.Thread(target=_worker, args=(work, state), daemon=True, name="leaderboard-worker")
-        for _ in range(max(1, min(work.jobs, len(keys))))
-    ]
+    ends = [threading.Event() for _ in range(max(1, min(work.jobs, len(keys))))]
     with frozen(work.protocol.clock):
-        for thread in threads:
-            thread.start()
+        for end in ends:
+            threading.Thread(
+                target=_worker, args=(work, state, end), daemon=True, name="leaderboard-worker"
+            ).start()
         try:
-            _join(threads)
+            _await(ends)
         except KeyboardInterrupt:
             state.stop.set()
-            _join(threads)
+            _await(ends)
             raise
     if state.fault is not None:
         raise state.fault
 
 
-def _join(threads: list[threading.Thread]) -> None:
-    # A join without a timeout can't be interrupted on every platform.
-    while any(thread.is_alive() for thread in threads):
-        for thread in threads:
-            thread.join(0.1)
+def _await(ends: list[threading.Event]) -> None:
+    # An interrupted Thread.join takes a running thread for an ended one before Python 3.13.
+    for end in ends:
+        while not end.wait(0.1):
+            pass
 
 
-def _worker(work: Work, state: _State) -> None:
+def _worker(work: Work, state: _State, end: threading.Event) -> None:
     try:
         while (key := state.next()) is not None:
             record, traces = _run(work, state, key)
@@ -125,6 +124,8 @@ def _worker(work: Work, state: _State) -> None:
             _watch(state, record)
     except BaseException as err:
         state.fail(err)
+    finally:
+        end.set()
 
 
 def _watch(state: _State, record: Record) -> None:
