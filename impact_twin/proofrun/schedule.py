@@ -1,0 +1,107 @@
+"""Rung 5: whether the cases ran in the planned order, and whether some are copies of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from impact_twin.procurement.model import JSON
+from impact_twin.proofrun.checks import Material, RefusedError, case_name
+from impact_twin.report.model import plan_of
+from impact_twin.report.observations import CaseRow, iter_cases
+from impact_twin.trials.plan import iter_cases as iter_planned
+from impact_twin.trials.runner import MAX_CONCURRENCY
+
+# Two cases of one pair and twin that took this long never agree in start and duration to the
+# microsecond by chance; shorter ones might, one in some thousand.
+_TELLING_S = 0.5
+
+
+def check_schedule(material: Material) -> str:
+    """Refuse positions that the plan and the number of resumptions can't give.
+
+    Cases start in plan order; each resumption goes through what is left in plan order again.
+    """
+    report = material.report
+    run = report["identity"]["run"]
+    planned = {key: place for place, key in enumerate(iter_planned(plan_of(report)))}
+    started: dict[int, int] = {}
+    missing = []
+    for row in iter_cases(report):
+        place = planned[row.pair, row.trial, row.twin]  # type: ignore[index]
+        position = row.case["position"]
+        if position is None:
+            missing.append(place)
+        elif position in started:
+            raise RefusedError(f"two cases have the position {position}")
+        elif not run["resumed"] and position != place:
+            raise RefusedError(
+                f"{case_name(row.pair, row.trial, row.twin)}: its position is {position}, but the "
+                f"plan starts it at {place} and the run was never resumed"
+            )
+        else:
+            started[position] = place
+    _check_sessions([started[position] for position in sorted(started)], run["resumed"])
+    _check_looks(run["looks"], report["plan"]["trials"])
+    if missing:
+        _check_missing(sorted(missing), max(started.values(), default=-1), run)
+    return f"{len(started)} cases started in the planned order, {len(missing)} never started"
+
+
+def check_copies(material: Material) -> str:
+    """Refuse pair-trials that are copies of others: the same starts and durations."""
+    seen: dict[tuple[JSON, ...], int] = {}
+    rows = list(iter_cases(material.report))
+    for clean, poisoned in zip(rows[::2], rows[1::2], strict=True):
+        for key in _fingerprints(clean, poisoned):
+            other = seen.setdefault(key, clean.trial)
+            if other != clean.trial:
+                raise RefusedError(
+                    f"{case_name(clean.pair, clean.trial)} repeats trial {other}: the same cases, "
+                    "started at the same time, for as long"
+                )
+    return "no pair-trial repeats another's times"
+
+
+def _check_sessions(order: list[int], resumed: int) -> None:
+    sessions = 1 + sum(later < earlier for earlier, later in pairwise(order))
+    if order and sessions > resumed + 1:
+        raise RefusedError(
+            f"the positions take {sessions} passes over the plan, but the run was resumed "
+            f"{resumed} times"
+        )
+
+
+def _check_looks(looks: list[Mapping[str, JSON]], trials: int) -> None:
+    asked = [look["trial"] for look in looks]
+    if asked != sorted(set(asked)) or (asked and asked[-1] > trials):
+        raise RefusedError("report.identity.run.looks are not of one trial after another")
+
+
+def _check_missing(missing: list[int], last: int, run: Mapping[str, JSON]) -> None:
+    """Refuse cases that never started when nothing stopped the run."""
+    stopped_by_rule = bool(run["looks"]) and run["looks"][-1]["stop"]
+    if not run["stopped"] and not stopped_by_rule:
+        raise RefusedError(
+            f"{len(missing)} cases never started, but nothing says why the run stopped"
+        )
+    # A case before the last one that is recorded was under way when the run was cut off.
+    under_way = sum(place < last for place in missing)
+    if under_way > MAX_CONCURRENCY:
+        raise RefusedError(
+            f"{under_way} cases before the last one that ran are missing; at most "
+            f"{MAX_CONCURRENCY} can have been under way"
+        )
+
+
+def _fingerprints(clean: CaseRow, poisoned: CaseRow) -> Iterator[tuple[JSON, ...]]:
+    ran = [row for row in (clean, poisoned) if row.case["attempts"]]
+    if len(ran) == 2:
+        yield ("pair-trial", clean.pair, *(_when(row) for row in ran))
+    for row in ran:
+        if row.case["termination"] == "completed" and row.case["duration_s"] >= _TELLING_S:
+            yield ("case", row.pair, row.twin, row.case["trace"], _when(row))
+
+
+def _when(row: CaseRow) -> tuple[tuple[float, float], ...]:
+    return tuple((item["started"], item["duration_s"]) for item in row.case["attempts"])
