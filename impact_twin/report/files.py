@@ -191,8 +191,8 @@ def _gates_beside(path: Path) -> list[Gate]:
 
 
 def _mend(data: bytes) -> str:
-    if not data.rstrip().endswith(b"}"):
-        return "The file seems to be cut short: copy or write it again."
+    if KIND.encode() in data[:200]:
+        return "The report was cut short or changed: copy or write it again."
     return "Give a report of impact-twin."
 
 

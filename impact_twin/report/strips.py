@@ -137,7 +137,7 @@ def cells(text: str) -> int:
 
 
 def clip(text: str, width: int, ascii_only: bool) -> str:
-    """Shorten text to a width in columns, with an ellipsis where something was cut."""
+    """Shorten text to a width of at least 5 columns, with an ellipsis where something was cut."""
     if cells(text) <= width:
         return text
     dots = "..." if ascii_only else "…"

@@ -72,7 +72,7 @@ def test_an_axis_always_has_its_width(first, second, share, width):
         assert len(draw_interval(ends, share, width, ascii_only)) == width
 
 
-@given(st.text(max_size=40), st.integers(4, 30))
+@given(st.text(max_size=40), st.integers(5, 30))
 def test_clipped_text_fits(text, width):
     assert cells(clip(text, width, False)) <= width
     assert cells(clip(text, width, True)) <= width
