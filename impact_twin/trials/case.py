@@ -153,8 +153,10 @@ class CaseRunner:
             return dict(self._late)
 
     def _may_go_on(self, seed: int, tries: int) -> bool:
-        """Wait before another try; False when the run stops meanwhile."""
-        return not self._stopping.wait(self._backoff.delay(seed, tries))
+        """Wait before another try; False when the run stops, or its budget is used up."""
+        if self._ledger.used_up() or self._stopping.wait(self._backoff.delay(seed, tries)):
+            return False
+        return not self._ledger.used_up()
 
     def _one_try(self, key: CaseKey, seed: int, tries: Tries) -> bool:
         """Make one try and return whether another may follow."""

@@ -191,10 +191,7 @@ class _Session:
         workers = min(self._concurrency, self._planned - self._earlier)
         if self._journal.contents.complete(self._plan):
             return
-        for number in range(workers):
-            threading.Thread(
-                target=self._work, args=(cases,), name=f"worker-{number + 1}", daemon=True
-            ).start()
+        workers = self._start_workers(cases, workers)
         while workers:
             try:
                 message = self._inbox.get(timeout=TICK_S)
@@ -216,6 +213,20 @@ class _Session:
             elif self._heed_signal():
                 return
             self._tell_stopping()
+
+    def _start_workers(self, cases: CaseRunner, wanted: int) -> int:
+        """Start workers and return how many run: fewer when the system has no more threads."""
+        for number in range(wanted):
+            worker = threading.Thread(
+                target=self._work, args=(cases,), name=f"worker-{number + 1}", daemon=True
+            )
+            try:
+                worker.start()
+            except RuntimeError:
+                if number == 0:
+                    raise StoppedError("no thread can be started", mend="Close programs.") from None
+                return number
+        return wanted
 
     def _heed_signal(self) -> bool:
         """Act on a signal; True when cases in flight are given up."""

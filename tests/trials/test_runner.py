@@ -202,6 +202,21 @@ def build():
     assert {record.termination for record in run_data.cases.values()} == {"completed"}
 
 
+def test_agent_that_changes_what_it_passed_changes_no_record(run_function):
+    def agent(request):
+        arguments = {"vendor_id": "V-1", "score": 5, "rationale": ["x"]}
+        request.call("record_evaluation", arguments)
+        arguments["vendor_id"] = "changed"
+        arguments["rationale"].append("changed")
+        arguments.clear()
+        return DONE
+
+    run = run_function(agent)
+    for trace in run.traces.values():
+        (event,) = trace["events"]
+        assert event["arguments"] == {"vendor_id": "V-1", "score": 5, "rationale": ["x"]}
+
+
 def test_clock_that_jumps_changes_no_duration_and_no_timeout(run_function, monkeypatch):
     jumps = iter([0.0, 4e9, 1.0, -5.0, 2e9] * 1000)
     monkeypatch.setattr(time, "time", lambda: next(jumps))
@@ -270,6 +285,20 @@ def test_token_budget_stops_safely_and_a_larger_one_goes_on(
         "resumed with the budget no cost limit, 1000 tokens instead of no cost limit, 55 tokens",
     )
     assert load_run(directory) == more
+
+
+def test_used_up_budget_allows_no_further_try(run_function):
+    tries = []
+
+    def agent(request):
+        tries.append(1)
+        spend(request, tokens=100)
+        return CaseOutcome("infrastructure_error", error_kind="server_error")
+
+    run = run_function(agent, concurrency=1, limits={"max_tokens": 50, "retries": 5})
+    assert len(tries) == 1
+    assert run.cases == {}
+    assert "--max-tokens 50 is used up" in run.stopped
 
 
 def test_cost_budget_lets_cases_in_flight_finish(run_function):
