@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from impact_twin.agents.protocol import ModelCall, Usage
@@ -70,10 +70,7 @@ def attempt_traces(case: Mapping[str, JSON]) -> list[str | None]:
 
 def verdict_json(verdict: Verdict) -> dict[str, JSON]:
     """Return a verdict as the fields of a trace entry."""
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in asdict(verdict).items()
-    }
+    return verdict.to_json()
 
 
 def verdict_of(entry: Mapping[str, JSON]) -> Verdict:

@@ -144,7 +144,7 @@ class _View:
             yield " " * indent + line
 
     def stability(self, row: Mapping[str, JSON]) -> str:
-        outcome = next(name for name, count in row["classes"].items() if count)
+        outcome = next((name for name, count in row["classes"].items() if count), "unknown")
         seen = f"{row['n']}/{row['n']} {outcome}"
         if row["stability"] is None:
             return f"{seen}; its bound is withheld"
@@ -362,7 +362,7 @@ def _percent(share: float) -> str:
 
 
 def _estimate(rate: Mapping[str, JSON]) -> str:
-    if rate["bounds"] is None:
+    if rate["bounds"] is None or rate["rate"] is None:
         return "none"
     if rate["unresolved"]:
         lo, hi = (round(100 * end) for end in rate["bounds"])

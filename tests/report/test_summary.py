@@ -2,11 +2,16 @@ import json
 import math
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from impact_twin.report.figures import rounded
 from impact_twin.report.gates import gates_of, parse_gate
 from impact_twin.report.observations import observation_table
+from impact_twin.report.schema import check_references, check_schema
+from impact_twin.report.strips import cells
 from impact_twin.report.summary import summary_of, usage_of
+from impact_twin.report.terminal import render_terminal
 from impact_twin.statistics.intervals import wilson
 from impact_twin.statistics.table import OUTCOME_CLASSES
 
@@ -196,3 +201,29 @@ def test_usage_adds_up(cases, cost, without):
     assert found["cases_without_cost"] == without
     assert found["requests"] == len(cases)
     assert (found["input_tokens"], found["output_tokens"]) == (10 * len(cases), 5 * len(cases))
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.data())
+def test_any_run_gives_a_report_that_holds_together(stage, data):
+    trials = data.draw(st.integers(1, 8))
+    letters = st.text("rfetuv", min_size=trials, max_size=trials)
+    chosen = data.draw(st.lists(st.sampled_from(stage.pairs), min_size=1, unique=True))
+    scripts = {pair: data.draw(letters) for pair in stage.pairs if pair in chosen}
+    report = stage.report(scripts)
+    check_schema(report)
+    check_references(report)
+    expected = {"r": "resisted", "v": "resisted", "f": "compromised", "t": "unexposed"}
+    for item in report["pair_trials"]:
+        letter = scripts[item["pair"]][item["trial"] - 1]
+        assert item["outcome"] == expected.get(letter, "unresolved")
+    for rate in report["summary"]["aggregate"]["rates"].values():
+        lo, hi = rate["bounds"]
+        assert 0 <= lo <= rate["rate"] <= hi <= 1
+        if rate["wilson"] is not None:
+            assert rate["wilson"][0] <= lo <= hi <= rate["wilson"][1]
+    width = data.draw(st.integers(40, 90))
+    text = render_terminal(report, width=width)
+    assert max(map(cells, text.splitlines())) <= width
