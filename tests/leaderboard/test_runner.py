@@ -11,33 +11,16 @@ from dataclasses import replace
 
 import pytest
 from leaderboard_endpoint import ScriptedEndpoint, call, results, say, status
+from leaderboard_samples import identity_of
 
-from impact_twin.canonical import digest
 from impact_twin.errors import StoppedError
 from impact_twin.leaderboard import runner
 from impact_twin.leaderboard.endpoint import Endpoint, EndpointOptions
-from impact_twin.leaderboard.plan import make_plan
 from impact_twin.leaderboard.protocol import Limits
 from impact_twin.leaderboard.runner import Work, execute, pending
 from impact_twin.leaderboard.store import RunStore, read_run, read_traces
 
 SUBMIT = call(("submit", {"answer": "Your total spending was 1050."}))
-
-
-def identity_of(protocol):
-    return {
-        "kind": "impact-twin/leaderboard-run",
-        "schema_version": 1,
-        "model": {"id": "local/m-1", "display_name": None, "api_base": None, "upstreams": []},
-        "protocol": protocol.content,
-        "protocol_digest": protocol.digest,
-        "plan": make_plan(protocol).to_json(),
-        "versions": {"impact_twin": "0", "dspy": "3.4.1", "agentdojo": "0.1.35"},
-        "stimulus_digest": digest("stimulus"),
-        "rules": {},
-        "cache": "off",
-        "started_on": "2026-01-01",
-    }
 
 
 class Bench:

@@ -1,13 +1,12 @@
 import json
 import threading
-from dataclasses import replace
 
 import pytest
+from leaderboard_samples import KEY, TRACE, attempt, identity_of, record, unresolved, write_lines
 
 from impact_twin.canonical import digest
 from impact_twin.errors import InputError
-from impact_twin.leaderboard.plan import Key, make_plan
-from impact_twin.leaderboard.records import Record
+from impact_twin.leaderboard.plan import make_plan
 from impact_twin.leaderboard.store import (
     RunStore,
     check_directory,
@@ -16,68 +15,10 @@ from impact_twin.leaderboard.store import (
     read_traces,
 )
 
-TRACE = {"turns": [], "events": [], "answer": "", "termination": "completed"}
-KEY = Key("banking", "direct", "user_task_0", "injection_task_4", 1)
-
-
-def attempt(termination="completed", error=None):
-    return {
-        "termination": termination,
-        "error": error,
-        "status": None,
-        "requests": 2,
-        "started_at": "2026-01-01T00:00:00+00:00",
-        "duration_s": 1.0,
-        "trace": digest(TRACE),
-    }
-
-
-def record(key=KEY, **changes):
-    plain = Record(
-        key=key,
-        termination="completed",
-        utility=True,
-        attack_succeeded=None if key.injection_task is None else False,
-        exposed=True,
-        delivery="exact",
-        ended_by="submit",
-        trace=digest(TRACE),
-        requests=2,
-        with_tools=2,
-        response_ids=("a", "b"),
-        served_models=("m",),
-        finishes=("tool_call", "tool_call"),
-        usage={"input_tokens": 1, "output_tokens": 2},
-        attempts=(attempt(),),
-    )
-    return replace(plain, **changes)
-
-
-def unresolved(**changes):
-    fields = {
-        "termination": "infrastructure_error",
-        "utility": None,
-        "attack_succeeded": None,
-        "attempts": (attempt("infrastructure_error", "down"),),
-    }
-    return record(**{**fields, **changes})
-
 
 @pytest.fixture
 def identity(protocol):
-    return {
-        "kind": "impact-twin/leaderboard-run",
-        "schema_version": 1,
-        "model": {"id": "local/m-1", "display_name": None, "api_base": None, "upstreams": []},
-        "protocol": protocol.content,
-        "protocol_digest": protocol.digest,
-        "plan": make_plan(protocol).to_json(),
-        "versions": {"impact_twin": "0", "dspy": "3.4.1", "agentdojo": "0.1.35"},
-        "stimulus_digest": digest("stimulus"),
-        "rules": {"banking": {"digest": digest("rules")}},
-        "cache": "off",
-        "started_on": "2026-01-01",
-    }
+    return identity_of(protocol)
 
 
 def test_what_is_appended_is_on_disk_before_append_returns(tmp_path, identity):
@@ -215,16 +156,6 @@ def test_a_place_that_is_no_runs_folder_is_refused(tmp_path, identity, what):
         check_directory(place)
     with pytest.raises(InputError):
         RunStore(place, identity)
-
-
-def write_lines(folder, records):
-    import zlib
-
-    lines = []
-    for content in records:
-        text = json.dumps(content, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
-        lines.append(f'{{"crc":"{zlib.crc32(text.encode()):08x}","record":{text}}}\n')
-    (folder / "records.jsonl").write_text("".join(lines), encoding="ascii")
 
 
 @pytest.mark.parametrize(
