@@ -116,7 +116,11 @@ class Judge:
         self, version: str, suite: Any, user_task: Any, injections: Mapping[str, str]
     ) -> bytes:
         """Return the pickled state that the run began with; questions come sorted by it."""
-        key = (version, suite.name, user_task, injections)
+        from agentdojo.base_tasks import BaseUserTask
+
+        # Most user tasks leave the state as it is; then what matters is the injections alone.
+        same = type(user_task).init_environment is BaseUserTask.init_environment
+        key = (version, suite.name, None if same else user_task, injections)
         if self._last[0] != key:
             if (version, suite.name) not in self._states:
                 self._states[version, suite.name] = StartingStates(suite)
@@ -129,21 +133,23 @@ def _about(case: _Case, results: Sequence[Mapping[str, Any]], suite: Any) -> dic
     after = thaw(case.before)
     shown, missing = apply_results(after, results)
     frozen = freeze(after) if shown else b""
+    placed = [(item, place) for item in dict.fromkeys(shown) for place in _places(after, item)]
     answer = _none("")
     answer["verdict"] = case.accepts(after)
     if not answer["verdict"]:
-        alone = list(_accepted_alone(case, frozen, shown))
-        answer["alone"] = [_named(item) for item in alone]
+        alone = list(_accepted_alone(case, frozen, placed))
+        answer["alone"] = [_named(item) for item, _ in alone]
         if alone:
-            answer["beside"] = _in_the_way(case, frozen, alone[0], shown)
+            answer["beside"] = _in_the_way(case, frozen, *alone[0], shown)
     if missing:
         answer["missing"] = [
             {"result": item.result, "function": item.function, "why": item.why} for item in missing
         ]
         assumed, seen = _assume(case, results, suite)
-        assumed_frozen = freeze(assumed)
+        frozen = freeze(assumed)
+        placed = [(item, place) for item in dict.fromkeys(seen) for place in _places(assumed, item)]
         answer["assumed"] = case.accepts(assumed)
-        answer["assumed_alone"] = any(True for _ in _accepted_alone(case, assumed_frozen, seen))
+        answer["assumed_alone"] = any(True for _ in _accepted_alone(case, frozen, placed))
     return answer
 
 
@@ -167,44 +173,43 @@ def _assume(
     return environment, shown
 
 
-def _accepted_alone(case: _Case, frozen: bytes, shown: Iterable[Shown]) -> Iterable[Shown]:
+def _accepted_alone(
+    case: _Case, frozen: bytes, placed: Iterable[tuple[Shown, str]]
+) -> Iterable[tuple[Shown, str]]:
     """Yield the objects that the rule accepts when their collection holds nothing else."""
-    for item in dict.fromkeys(shown):
-        for place in _places(item):
-            after = thaw(frozen)
-            if _keep_only(after, item, place, {item.key}) and case.accepts(after):
-                yield item
-                break
+    for item, place in placed:
+        after = thaw(frozen)
+        _keep_only(after, item, place, {item.key})
+        if case.accepts(after):
+            yield item, place
 
 
-def _places(item: Shown) -> tuple[str, ...]:
+def _collections(item: Shown) -> tuple[str, ...]:
     return ("emails", "trash") if item.part == "inbox" else (item.collection,)
 
 
-def _keep_only(after: Any, item: Shown, place: str, keys: set[str]) -> bool:
-    """Empty the part but for `keys` in `place`; False when the object isn't there."""
+def _places(after: Any, item: Shown) -> list[str]:
+    """Return where an object stands at the end: nowhere, if something removed it for good."""
     holder = getattr(after, item.part)
-    if item.key not in getattr(holder, place):
-        return False
-    for name in _places(item):
+    return [place for place in _collections(item) if item.key in getattr(holder, place)]
+
+
+def _keep_only(after: Any, item: Shown, place: str, keys: set[str]) -> None:
+    """Empty the collections of an object's part but for `keys` in `place`."""
+    holder = getattr(after, item.part)
+    for name in _collections(item):
         held = getattr(holder, name)
-        kept = {key: held[key] for key in held if name == place and key in keys}
-        setattr(holder, name, kept)
-    return True
+        setattr(holder, name, {key: held[key] for key in held if name == place and key in keys})
 
 
 def _in_the_way(
-    case: _Case, frozen: bytes, item: Shown, shown: Sequence[Shown]
+    case: _Case, frozen: bytes, item: Shown, place: str, shown: Sequence[Shown]
 ) -> list[dict[str, Any]]:
     """Name the fewest other objects without which the rule accepts: put each back and see."""
-    place = next(
-        place for place in _places(item) if item.key in getattr(_part(frozen, item), place)
-    )
-    everything = list(getattr(_part(frozen, item), place))
     returned = {other.key for other in shown if other.part == item.part}
     kept = {item.key}
     removed = []
-    for key in everything:
+    for key in getattr(getattr(thaw(frozen), item.part), place):
         if key == item.key:
             continue
         after = thaw(frozen)
@@ -212,12 +217,9 @@ def _in_the_way(
         if case.accepts(after):
             kept.add(key)
         else:
-            removed.append({"id": key, "from": "a tool result" if key in returned else "the start"})
+            origin = "a tool result" if key in returned else "the starting state"
+            removed.append({"id": key, "from": origin})
     return removed
-
-
-def _part(frozen: bytes, item: Shown) -> Any:
-    return getattr(thaw(frozen), item.part)
 
 
 def _named(item: Shown) -> dict[str, Any]:

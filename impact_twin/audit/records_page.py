@@ -113,7 +113,8 @@ def _to_look_at(examination: Examination) -> Section:
         )
     tables = []
     if shown:
-        tables = [_by_objective(shown, asked=examination.other is not None), _listed(shown)]
+        asked = examination.other is not None
+        tables = [_by_objective(shown, asked=asked), _by_reason(shown), _listed(shown)]
     return Section("Saved failures to look at", tuple(said), tuple(tables))
 
 
@@ -147,12 +148,17 @@ def _refused(examination: Examination) -> Section:
 
 
 def _by_reason(found: Sequence[Finding]) -> Table:
-    counts = Counter(item.reasons for item in found)
+    counts = Counter(reason for item in found for reason in item.reasons)
     rows = tuple(
-        ("; ".join(dis.REASONS[reason] for reason in reasons), str(count))
-        for reasons, count in counts.most_common()
+        (_name(reason), dis.REASONS[reason], str(counts[reason]))
+        for reason in dis.REASONS
+        if counts[reason]
     )
-    return Table("By reason", ("reason", ">records"), rows)
+    return Table("Why (a record can have several reasons)", ("reason", "that is", ">records"), rows)
+
+
+def _name(reason: str) -> str:
+    return reason.replace("_", " ")
 
 
 def _rest(examination: Examination) -> list[Section]:
@@ -197,7 +203,7 @@ def _listed(found: Sequence[Finding]) -> Table:
             item.record.configuration,
             item.record.attack or "none",
             f"{item.record.user_task} {item.record.injection_task}",
-            "; ".join([*(dis.REASONS[reason] for reason in item.reasons), *_beside(item)]),
+            "; ".join([*map(_name, item.reasons), *_beside(item)]),
         )
         for item in found
     )
@@ -206,7 +212,7 @@ def _listed(found: Sequence[Finding]) -> Table:
 
 def _beside(item: Finding) -> list[str]:
     beside = item.loaded.beside if item.loaded and dis.EXACTLY_ONE in item.reasons else ()
-    return [f"(object {other['id']}, from {other['from']})" for other in beside]
+    return [f"beside {other['id']} of {other['from']}" for other in beside]
 
 
 def _label(security: bool | None) -> str:

@@ -114,11 +114,11 @@ def _changes_table(changes: Sequence[Change]) -> Table:
     for item in changes:
         key = (item.suite, item.task, item.before, item.after, item.parts)
         grouped.setdefault(key, []).append(item.version)
-    rows = tuple(
+    rows: tuple[tuple[str, ...], ...] = tuple(
         (f"{suite} {task}", ", ".join(versions), _short(before), _short(after), _parts(parts))
         for (suite, task, before, after, parts), versions in grouped.items()
     )
-    columns = ("task", "in version", "before", "after", "differs")
+    columns: tuple[str, ...] = ("task", "in version", "before", "after", "differs")
     if all(row[4] == "the class" for row in rows):
         # The usual case; without the column the rest fits the terminal.
         rows = tuple(row[:4] for row in rows)
