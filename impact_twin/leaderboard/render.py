@@ -182,7 +182,7 @@ def render_markdown(rows: Sequence[dict[str, Any]]) -> str:
 
 def markdown_table(table: Sequence[Sequence[str]]) -> list[str]:
     """Return a table's Markdown lines, the first row its head."""
-    lines = ["| " + " | ".join(map(plain_markdown, line)) + " |" for line in table]
+    lines = ["| " + " | ".join(map(_without_markup, line)) + " |" for line in table]
     return [lines[0], "|" + " --- |" * len(table[0]), *lines[1:]]
 
 
@@ -192,11 +192,14 @@ def plain_markdown(text: str) -> str:
     >>> print(plain_markdown("a*b|<i> http://x"), plain_markdown("1. x"), plain_markdown("1.5"))
     a\*b&#124;&#60;i&#62; http\://x 1\. x 1.5
     """
+    return _LIST_START.sub(r"\1\\\2", _without_markup(text))
+
+
+def _without_markup(text: str) -> str:
     safe = escape(text)
     for mark in "\\`*_{}[]()~@":
         safe = safe.replace(mark, f"\\{mark}")
     safe = safe.replace("&", "&amp;")
     for mark in "<>|":
         safe = safe.replace(mark, f"&#{ord(mark)};")
-    safe = safe.replace("://", "\\://").replace("www.", "www\\.")
-    return _LIST_START.sub(r"\1\\\2", safe)
+    return safe.replace("://", "\\://").replace("www.", "www\\.")
