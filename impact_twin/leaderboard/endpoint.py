@@ -220,10 +220,15 @@ def _turn(response: Response) -> Turn:
 
 
 def _config(provider: str | None, options: EndpointOptions, timeouts: Timeouts) -> RouterConfig:
+    if provider is not None and options.api_base is None:
+        keys = {provider: options.api_key} if options.api_key else None
+        return RouterConfig(api_keys=keys, timeouts=timeouts)
+    # A provider's key of the environment is not for another address than the provider's own.
+    key = options.api_key or _NO_KEY
     if provider is not None:
         return RouterConfig(
-            api_keys={provider: options.api_key} if options.api_key else None,
-            base_urls={provider: options.api_base} if options.api_base else None,
+            api_keys={provider: key},
+            base_urls={provider: str(options.api_base)},
             timeouts=timeouts,
         )
     access = AccessPolicy(provider=OWN_PROVIDER, base_url=str(options.api_base).rstrip("/"))
@@ -231,7 +236,7 @@ def _config(provider: str | None, options: EndpointOptions, timeouts: Timeouts) 
         instruction_role="system", max_tokens_field="max_tokens", cache_control="none"
     )
     return RouterConfig(
-        api_keys={OWN_PROVIDER: options.api_key or _NO_KEY},
+        api_keys={OWN_PROVIDER: key},
         providers=(ProviderDefinition.chat(access, compat=compat),),
         timeouts=timeouts,
     )

@@ -47,11 +47,12 @@ def results(request):
 
 
 class ScriptedEndpoint:
-    """Serves a script on 127.0.0.1; keeps every request body in `.requests`."""
+    """Serves a script on 127.0.0.1; keeps request bodies in `.requests`."""
 
     def __init__(self, script, *, same_id=False):
         self.script = script
         self.requests = []
+        self.authorizations = []
         self.lock = threading.Lock()
         numbers = itertools.count(1)
         outer = self
@@ -66,6 +67,7 @@ class ScriptedEndpoint:
                 request = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 with outer.lock:
                     outer.requests.append(request)
+                    outer.authorizations.append(self.headers.get("authorization", ""))
                     number = next(numbers)
                 reply = outer.script(request)
                 if isinstance(reply, float):
