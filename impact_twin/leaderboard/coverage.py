@@ -39,13 +39,13 @@ def coverage_check(
     return {"kind": COVERAGE_KIND, "schema_version": 1, "checks": checks}
 
 
-def render_text(found: dict[str, Any]) -> str:
-    """Return a coverage check as aligned text."""
+def table(found: dict[str, Any]) -> list[list[str]]:
+    """Return a coverage check as a table, its head first; percent."""
     heads = ["Model", "full R", "subset R", "interval", "moves by", "inside", "bucket agrees"]
-    table = [[*heads, "published full/subset"]]
+    lines = [[*heads, "published full/subset"]]
     for check in found["checks"]:
         full, subset = check["full"], check["subset"]
-        table.append(
+        lines.append(
             [
                 escape(check["model"]["display_name"] or check["model"]["id"]),
                 number(full["value"]),
@@ -57,8 +57,13 @@ def render_text(found: dict[str, Any]) -> str:
                 _published(check["published"]),
             ]
         )
+    return lines
+
+
+def render_text(found: dict[str, Any]) -> str:
+    """Return a coverage check as aligned text."""
     own = [c for c in found["checks"] if c["same_runs"]]
-    lines = [*aligned(table), "", "Percent; the interval is that of the subset."]
+    lines = [*aligned(table(found)), "", "Percent; the interval is that of the subset."]
     if own:
         lines.append(f"{len(own)} compared with a part of the same runs, not with runs of its own.")
     return "\n".join(lines) + "\n"

@@ -87,7 +87,8 @@ def notes(board: Board) -> list[str]:
 
 def published_table(board: Board) -> list[list[str]]:
     """Return, for rows of another board, their intervals and standings beside ours."""
-    table = [["Model", "published interval", "status", "our interval", "Wilson", "status"]]
+    heads = ["published interval", "published status", "our interval", "Wilson", "our status"]
+    table = [["Model", *heads]]
     for row in board.rows:
         found = row["published"]
         if found is None:
