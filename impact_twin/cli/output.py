@@ -22,15 +22,6 @@ def terminal_width() -> int:
     return max(NARROWEST, min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns))
 
 
-def speaks_unicode(stream: TextIO | None, sample: str = "█▁●◆→–") -> bool:
-    """Return whether the stream's encoding can show the shapes that reports use."""
-    try:
-        sample.encode(getattr(stream, "encoding", None) or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
-
-
 def wants_color(stream: TextIO | None) -> bool:
     """Return whether to colour: a terminal, and neither NO_COLOR nor a dumb one."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":

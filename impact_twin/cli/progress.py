@@ -15,7 +15,6 @@ from impact_twin.text import escape
 if TYPE_CHECKING:
     from impact_twin.procurement.suite import Suite
     from impact_twin.trials.progress import Progress, ProgressCallback
-    from impact_twin.trials.records import CaseRecord, RunData
 
 PLAIN_EVERY_S = 30.0
 REDRAW_EVERY_S = 0.1
@@ -58,20 +57,9 @@ class ClassCounter:
             event.run.cases.get(event.key._replace(twin=twin)) for twin in ("clean", "poisoned")
         )
         if clean is not None and poisoned is not None:
-            self.counts[self._outcome(event.run, clean, poisoned)] += 1
+            from impact_twin.report.model import judge_records
 
-    def _outcome(self, run: RunData, clean: CaseRecord, poisoned: CaseRecord) -> str:
-        from impact_twin.procurement.scoring import score_case
-        from impact_twin.report.cases import case_json, trace_of, verdict_json
-        from impact_twin.report.model import judge
-
-        cases, traces = [], {}
-        for record in (clean, poisoned):
-            cases.append(case_json(record, {}))
-            data = run.traces[record.trace]
-            verdict = score_case(self._suite, trace_of(data, run.texts))
-            traces[record.trace] = {**data, **verdict_json(verdict)}
-        return judge(self._suite, clean.key.pair, cases[0], cases[1], traces).outcome
+            self.counts[judge_records(self._suite, event.run, clean, poisoned).outcome] += 1
 
     def words(self) -> list[str]:
         """Return the classes so far, most frequent first."""

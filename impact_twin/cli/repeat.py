@@ -90,6 +90,7 @@ class Job:
 @click.option("--gate-pairs", multiple=True, metavar="EXPR", help="The same for every pair.")
 @click.option("--out", metavar="DIR", help="The run directory.  [runs/NAME-TIME]")
 @click.option("--resume", metavar="DIR", help="Go on with a run that stopped.")
+@click.option("--plan-only", is_flag=True, help="Write plan.json, run nothing; then --resume.")
 @click.option("--json", "target", metavar="FILE", help="Also write the report here; '-' is stdout.")
 @click.option("--quiet", is_flag=True, help="No progress and no terminal report.")
 @click.option("--force", is_flag=True, help="Overwrite an earlier run or file.")
@@ -100,6 +101,7 @@ def repeat(
     gate: tuple[str, ...],
     gate_pairs: tuple[str, ...],
     resume: str | None,
+    plan_only: bool,
     target: str | None,
     quiet: bool,
     force: bool,
@@ -121,6 +123,8 @@ def repeat(
     gates = _gates(gate, gate_pairs)
     job = _resumed(resume, folder, options) if resume else _new(folder, force, options)
     _check_gates(gates, job.plan)
+    if plan_only:
+        return _write_plan(job, force=force, quiet=quiet)
     run, code = _execute(job, concurrency=concurrency, quiet=quiet, force=force)
     report = build_report(run, job.suite, gates=gates)
     write_report(report, job.directory / REPORT_FILE, force=True)
@@ -270,6 +274,18 @@ def _execute(job: Job, *, concurrency: int, quiet: bool, force: bool) -> tuple[R
     if interrupt.exit_code is not None:
         return data, interrupt.exit_code
     return data, StoppedError.exit_code if data.stopped else 0
+
+
+def _write_plan(job: Job, *, force: bool, quiet: bool) -> int:
+    from impact_twin.trials.journal import write_plan
+
+    if job.resume:
+        raise InputError("the plan is there already", where="--plan-only", mend="Leave it out.")
+    write_plan(job.directory, job.plan, force=force)
+    if not quiet:
+        shown = escape(str(job.directory))
+        say(f"Planned in {shown}. Run it with:  impact-twin repeat --resume {shown}")
+    return 0
 
 
 def _gate_code(report: Mapping[str, Any]) -> int:

@@ -6,18 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from impact_twin.cli.output import say, speaks_unicode, terminal_width, wants_color
+from impact_twin.cli.output import say, terminal_width, wants_color
 
 
 def print_report(report: Mapping[str, Any], *, stream: TextIO | None, plain: bool = False) -> None:
     """Print the terminal report: 80 columns at most, shapes that the stream can show."""
+    from impact_twin.report.strips import can_show
     from impact_twin.report.terminal import render_terminal
 
     text = render_terminal(
         report,
         width=terminal_width(),
         color=wants_color(stream),
-        ascii=plain or not speaks_unicode(stream),
+        ascii=plain or not can_show(getattr(stream, "encoding", None)),
     )
     say(text.rstrip("\n"), stream)
 

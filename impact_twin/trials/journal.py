@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import threading
 import time
@@ -18,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from impact_twin.canonical import canonical_bytes
 from impact_twin.errors import InputError, StoppedError
 from impact_twin.procurement.model import JSON
 from impact_twin.trials.codec import case_to_json, dumps
@@ -63,6 +63,25 @@ def create_run(directory: Path, plan: Mapping[str, JSON], *, force: bool = False
     Raises:
         InputError: the folder can't be used, or another run works in it.
     """
+    lock = _claim(directory, plan, force=force)
+    try:
+        return Journal(directory, plan, lock, Contents())
+    except BaseException:
+        lock.release()
+        raise
+
+
+def write_plan(directory: Path, plan: Mapping[str, JSON], *, force: bool = False) -> None:
+    """Make a run directory that holds a plan and an empty journal: a run that has not begun.
+
+    Raises:
+        InputError: the folder can't be used, or another run works in it.
+    """
+    _claim(directory, plan, force=force).release()
+
+
+def _claim(directory: Path, plan: Mapping[str, JSON], *, force: bool) -> FileLock:
+    """Make and lock a run directory, with an empty journal and its plan on disk."""
     check_directory(directory, force=force)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -74,13 +93,13 @@ def create_run(directory: Path, plan: Mapping[str, JSON], *, force: bool = False
             raise InputError("another run has just begun there", where=str(directory))
         os.ftruncate(lock.fd, 0)
         _write_plan(directory, plan)
-        return Journal(directory, plan, lock, Contents())
     except OSError as error:
         lock.release()
         raise InputError(f"can't be written: {error.strerror}", where=str(directory)) from None
     except BaseException:
         lock.release()
         raise
+    return lock
 
 
 def open_journal(directory: Path) -> Journal:
@@ -345,8 +364,9 @@ def _lock_journal(directory: Path, flags: int) -> FileLock:
 
 def _write_plan(directory: Path, plan: Mapping[str, JSON]) -> None:
     temporary = directory / f".{PLAN_FILE}.new"
-    with temporary.open("w", encoding="ascii", newline="\n") as stream:
-        stream.write(json.dumps(plan, ensure_ascii=True, allow_nan=False, indent=2) + "\n")
+    with temporary.open("wb") as stream:
+        # Canonical, so that the file's own SHA-256 is the plan's digest, which may be attested.
+        stream.write(canonical_bytes(plan))
         stream.flush()
         os.fsync(stream.fileno())
     temporary.replace(directory / PLAN_FILE)

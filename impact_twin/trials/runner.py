@@ -370,7 +370,8 @@ def _open(plan: Mapping[str, JSON], directory: Path, *, resume: bool, force: boo
 def _resume(journal: Journal, plan: Mapping[str, JSON]) -> None:
     if journal.contents.complete(plan):
         return
-    journal.resume()
+    if journal.contents.size:  # a plan that was only written has not begun yet
+        journal.resume()
     before, after = plan_limits(journal.plan), plan_limits(plan)
     if _budget(before) != _budget(after):
         journal.note(f"resumed with the budget {_budget(after)} instead of {_budget(before)}")

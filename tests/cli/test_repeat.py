@@ -1,5 +1,6 @@
 """`repeat` as a user meets it: the real command on demo agents and small agents of the test."""
 
+import hashlib
 import json
 import os
 import signal
@@ -155,6 +156,19 @@ def test_a_signal_drains_saves_prints_and_resume_finishes(tool, agent, signum, c
     report = tool.report()
     assert report["summary"]["aggregate"]["classes"]["unresolved"] == 0
     assert report["identity"]["run"]["resumed"] == 1
+
+
+def test_a_plan_alone_can_be_written_first_and_its_run_is_no_resumed_one(tool):
+    planned = tool("repeat", "--trials", "1", "--plan-only", "--out", "run")
+    assert planned.returncode == 0, planned.stderr
+    data = (tool.folder / "run" / "plan.json").read_bytes()
+    assert not (tool.folder / "run" / "report.json").exists()
+    assert tool("repeat", "--resume", "run", "--quiet").returncode == 0
+    report = tool.report()
+    assert report["plan"]["digest"] == "sha256:" + hashlib.sha256(data).hexdigest()
+    assert report["identity"]["run"]["resumed"] == 0
+    assert (tool.folder / "run" / "plan.json").read_bytes() == data
+    assert tool("repeat", "--resume", "run", "--plan-only").returncode == 2
 
 
 def test_resume_refuses_settings_of_its_own(tool):
