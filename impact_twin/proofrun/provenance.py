@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
+from impact_twin.canonical import digest_bytes
 from impact_twin.errors import InputError
 from impact_twin.proofrun.provenance_certificate import compare, names_of, read_claims
 from impact_twin.proofrun.provenance_format import (
@@ -96,7 +97,7 @@ def check_attestation(
     ladder = _Ladder(load_verifier(trusted_root), bundled=trusted_root is None)
     with contextlib.suppress(_StopError):
         ladder.climb(artifact, attestation, expectations)
-    return ladder.result(expectations)
+    return ladder.result(artifact, expectations)
 
 
 class _StopError(Exception):
@@ -142,7 +143,7 @@ class _Ladder:
         )
         self._checks += compare(claims, expectations)
 
-    def result(self, expectations: Expectations) -> AttestationResult:
+    def result(self, artifact: bytes, expectations: Expectations) -> AttestationResult:
         """Return what came out."""
         made = {check.name for check in self._checks}
         rest = [name for name in (*FIXED_CHECKS, *expectations.named) if name not in made]
@@ -163,6 +164,7 @@ class _Ladder:
         return AttestationResult(
             status=status,
             checks=checks,
+            artifact=digest_bytes(artifact),
             claims=self._claims,
             checked=checked,
             only_claimed=tuple(name for name in claimed if name not in compared),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from impact_twin.canonical import canonical_bytes
+from impact_twin.canonical import canonical_bytes, digest_bytes
 from impact_twin.procurement.model import JSON
 from impact_twin.proofrun.provenance_words import (
     CLAIM_OF,
@@ -40,6 +40,7 @@ class RunFacts:
     """What a bundle says of its own run.
 
     Attributes:
+        plan: The digest of its plan, `sha256:…`.
         resumed: How often the run was resumed.
         isolation: `thread` or `process`.
         first_start: Unix seconds at which the first case began, by the run's own clock; None when
@@ -47,6 +48,7 @@ class RunFacts:
         ci: What `submit` recorded of the CI run; None outside of CI.
     """
 
+    plan: str
     resumed: int
     isolation: str
     first_start: float | None
@@ -90,6 +92,7 @@ def run_facts(bundle: Mapping[str, JSON]) -> RunFacts:
         for attempt in pair[twin]["attempts"]
     ]
     return RunFacts(
+        plan=digest_bytes(registered_plan(report)),
         resumed=run["resumed"],
         isolation=run["isolation"],
         first_start=min(starts, default=None),
@@ -156,6 +159,8 @@ def _not_registered(
     if attestation.claims is not None and plan.claims is not None:
         found += _different_runs(attestation.claims, plan.claims)
         found += _not_this_run(attestation.claims, facts.ci)
+    if plan.artifact != facts.plan:
+        found.append("the plan that was signed is not the one that the result names")
     found += _wrong_order(attestation.signed_at, plan.signed_at, facts.first_start)
     if facts.resumed:
         found.append("the run was resumed")

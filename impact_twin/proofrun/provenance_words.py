@@ -215,6 +215,7 @@ class AttestationResult:
     Attributes:
         status: `verified`: every check held; `failed`; or `unsupported`, which is neither.
         checks: In order, `FIXED_CHECKS` first, then one for each expectation.
+        artifact: The digest of the bytes that were checked, `sha256:…`.
         claims: None unless the signature and the certificate held.
         checked: Names of the claims that were compared with an expectation and equal it.
         only_claimed: Names of the claims that nothing was compared with.
@@ -225,6 +226,7 @@ class AttestationResult:
 
     status: Status
     checks: tuple[AttestationCheck, ...]
+    artifact: str = ""
     claims: CertificateClaims | None = None
     checked: tuple[str, ...] = ()
     only_claimed: tuple[str, ...] = ()
@@ -271,6 +273,7 @@ class AttestationResult:
                 {"name": check.name, "status": check.status, "message": check.message}
                 for check in self.checks
             ],
+            "artifact": self.artifact,
             "claims": None if self.claims is None else self.claims.to_json(),
             "checked": list(self.checked),
             "only_claimed": list(self.only_claimed),
