@@ -104,8 +104,16 @@ def test_events_and_non_events_mirror_the_interval(rows):
     assert one.lo == pytest.approx(-other.hi, abs=1e-9)
 
 
+@st.composite
+def equal_strata(draw):
+    """Strata that share one n, as pairs of runs with the same number of trials do."""
+    n, size = draw(st.integers(1, 12)), draw(st.integers(1, 4))
+    count = st.integers(0, n)
+    return [TwoGroups(draw(count), n, draw(count), n) for _ in range(size)]
+
+
 @settings(max_examples=60)
-@given(strata, st.data())
+@given(equal_strata(), st.data())
 def test_one_more_event_of_a_never_lowers_an_end(rows, data):
     place = data.draw(st.integers(0, len(rows) - 1))
     row = rows[place]
@@ -116,6 +124,13 @@ def test_one_more_event_of_a_never_lowers_an_end(rows, data):
         assert after.lo >= now.lo - 1e-9
         assert after.hi >= now.hi - 1e-9
         assert newcombe(more[place]).lo >= newcombe(row).lo - 1e-12
+
+
+def test_very_unequal_n_breaks_that():
+    """Known: the reason why docs/statistics.md limits what unresolved cases promise."""
+    now = [TwoGroups(5, 5, 0, 1), TwoGroups(0, 1, 0, 1)]
+    more = [now[0], TwoGroups(1, 1, 0, 1)]
+    assert miettinen_nurminen(more).lo < miettinen_nurminen(now).lo
 
 
 def test_bad_strata_are_refused():

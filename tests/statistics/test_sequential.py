@@ -89,7 +89,7 @@ def test_coverage_when_stopping_at_a_threshold(reference):
 def test_coverage_when_stopping_at_a_half_width(reference):
     rule = parse_rule("secure_utility +- 0.1")
     for line in reference["sequential"]["rule_A_stop_at_halfwidth"]:
-        if line["method"] == "clopper_pearson" or line["p"] < 0.98:
+        if line["method"] == "clopper_pearson" or line["p"] < 0.99:
             continue
         interval = wilson if line["method"] == "wilson" else lambda k, n: always_valid(k, 0, n)
         covered, stopped = stopped_coverage(
@@ -101,7 +101,7 @@ def test_coverage_when_stopping_at_a_half_width(reference):
 
 def test_it_is_rarely_wrong_at_any_look_and_wilson_often_is(reference):
     mixture = cache(lambda k, n: always_valid(k, 0, n))
-    for line in reference["sequential"]["ever_miss_within_400"][::2]:
+    for line in reference["sequential"]["ever_miss_within_400"][2:]:
         for key, interval in (("bb_half", mixture), ("wilson_100", cache(wilson))):
             most = 400 if key == "bb_half" else 100
             p, alive = line["p"], np.array([1.0])
