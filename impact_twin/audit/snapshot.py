@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,26 +101,28 @@ def load_snapshot(path: Path) -> dict[str, Any]:
 
 
 def _check_shape(value: dict[str, Any], where: str) -> None:
-    problem = ""
-    rules, sources, parts = value.get("rules"), value.get("sources"), value.get("parts")
-    if not isinstance(value.get("agentdojo"), str):
-        problem = "no AgentDojo version"
-    elif (
-        not isinstance(rules, list) or not isinstance(sources, dict) or not isinstance(parts, dict)
-    ):
-        problem = "no rules, sources or parts"
-    else:
-        names = ("version", "suite", "task", "module", "name", "digest", "own")
-        for rule in rules:
-            if not isinstance(rule, dict) or not all(isinstance(rule.get(n), str) for n in names):
-                problem = "a rule without its names and digests"
-        listed = all(isinstance(item, list) for item in sources.values())
-        if not (listed and all(isinstance(item, str) for item in parts.values())):
-            problem = "parts that are not digests"
-        elif len({_key(rule) for rule in rules if isinstance(rule, dict)}) != len(rules):
-            problem = "a rule occurs twice"
+    problem = next(_problems(value), None)
     if problem:
         raise InputError(f"a damaged snapshot: {problem}", where=where)
+
+
+def _problems(value: dict[str, Any]) -> Iterator[str]:
+    rules, sources, parts = value.get("rules"), value.get("sources"), value.get("parts")
+    if not isinstance(value.get("agentdojo"), str):
+        yield "no AgentDojo version"
+    if not (isinstance(rules, list) and isinstance(sources, dict) and isinstance(parts, dict)):
+        yield "no rules, sources or parts"
+        return
+    names = ("version", "suite", "task", "module", "name", "digest", "own")
+    for rule in rules:
+        if not isinstance(rule, dict) or not all(isinstance(rule.get(n), str) for n in names):
+            yield "a rule without its names and digests"
+    if not all(isinstance(item, list) for item in sources.values()):
+        yield "sources that are not lists"
+    if not all(isinstance(item, str) for item in parts.values()):
+        yield "parts that are not digests"
+    if len({_key(rule) for rule in rules}) != len(rules):
+        yield "a rule occurs twice"
 
 
 def only(snapshot: Mapping[str, Any], versions: Sequence[str]) -> dict[str, Any]:
