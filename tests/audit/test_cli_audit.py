@@ -1,0 +1,112 @@
+import json
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from impact_twin.cli.audit import audit
+from impact_twin.errors import CheckFailedError, InputError
+
+GPT = ["--configuration", "gpt-4o-2024-05-13-t*", "--injection-task", "injection_task_0"]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def invoke(*arguments):
+        return CliRunner().invoke(audit, list(map(str, arguments)))
+
+    return invoke
+
+
+def assert_plain(text):
+    assert text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("command", [[], ["rules"], ["records"], ["exclusions"]])
+def test_help_is_short_and_plain(run, command):
+    done = run(*command, "--help")
+    assert done.exit_code == 0
+    assert_plain(done.output)
+
+
+def test_rules_are_described_stored_and_compared(run, tmp_path):
+    done = run("rules", "--save", "s.json", "--html", "r.html", "--json", "r.json")
+    assert done.exit_code == 0, done.exception
+    assert_plain(done.output)
+    assert "892 rules (7 benchmark versions, 4" in done.output
+    assert "changes 32 rules of 8 tasks." in done.output
+    assert "2 tasks got their rule by overwriting" in done.output
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["if_loaded"]["rebuilt"]["changed_tasks"] == 8
+    assert len(report["snapshot"]["rules"]) == 892
+    page = (tmp_path / "r.html").read_text()
+    assert page.count('scope="row"') > 892
+    stored = json.loads((tmp_path / "s.json").read_text())
+
+    # The same rules as at start-up hold; those with the left-out modules loaded don't.
+    same = run("rules", "--against", "s.json", "--benchmark-version", "v1")
+    assert same.exit_code == 0, same.exception
+    assert "0 rules of 0 tasks changed" in same.output
+    assert "v1 workspace" in same.output
+    again = run("rules", "--against", "r.json", "--state", "rebuilt", "--json", "-")
+    assert isinstance(again.exception, CheckFailedError)
+    assert again.exception.exit_code == 1
+    against = json.loads(again.output)["against"]
+    assert len(against["changed"]) == 32
+    assert {item["task"] for item in against["changed"] if item["version"] == "v1"} == {
+        "user_task_13"
+    }
+    assert stored["agentdojo"] == "0.1.35"
+
+
+def test_records_are_compared(run, excerpt_folder, tmp_path):
+    done = run(
+        *("records", excerpt_folder, "--other-version", "v1.1.2"),
+        *("--json", "r.json", "--html", "r.html"),
+    )
+    assert done.exit_code == 0, done.exception
+    assert_plain(done.output)
+    assert "6 records saved as failed attacks whose tool results show" in done.output
+    assert "4 fail under the loaded rule and pass under that of v1.1.2" in done.output
+    value = json.loads((tmp_path / "r.json").read_text())
+    assert value["to_look_at"] == {"count": 6, "explained_by_other_rule": 4}
+    assert "<script" not in (tmp_path / "r.html").read_text()
+
+
+def test_exclusions_are_shown(run, excerpt_folder):
+    done = run("exclusions", excerpt_folder, *GPT, "--json", "-")
+    assert done.exit_code == 0, done.exception
+    value = json.loads(done.output)
+    assert value["records"] == 6
+    assert value["not_selected"] == 14
+    assert [item["reversed_by_filter"] for item in value["orders"]] == [False]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["rules", "--against", "nowhere.json"], "can't be read"),
+        (["rules", "--save", "there.json"], "exists"),
+        (["rules", "--html", "no/such/folder.html"], "is not a folder"),
+        (["rules", "--json", "-", "--html", "-"], "both"),
+        (["records", "nowhere"], "can't be read"),
+        (["records", "there.json", "--json", "there.json"], "exists"),
+        (["records", "there.json"], "not a whole tar archive"),
+        (["exclusions", "empty"], "no record is selected"),
+        (["exclusions", "empty", "--filter", "no-error", "--tool", "x"], "--tool belongs"),
+    ],
+)
+def test_what_can_t_work_is_refused_before_anything_is_loaded(
+    run, tmp_path, monkeypatch, arguments, why
+):
+    (tmp_path / "there.json").write_text("{}")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setattr(sys, "executable", "/nonexistent")
+    done = run(*arguments)
+    assert isinstance(done.exception, InputError), done.exception
+    assert why in done.exception.line()
+    assert (tmp_path / "there.json").read_text() == "{}"
