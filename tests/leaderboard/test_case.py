@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 import time
 from dataclasses import replace
 
@@ -80,12 +81,12 @@ def test_what_the_model_is_sent_is_the_protocols(benchmark, protocol):
     assert all(request["tools"] == first["tools"] for request in requests)
 
 
-def test_neither_litellm_nor_a_cache_takes_part(benchmark, protocol):
+def test_neither_litellm_nor_a_cache_takes_part(benchmark, protocol, monkeypatch):
+    monkeypatch.setitem(sys.modules, "litellm", None)
     one, requests, _ = run(benchmark, protocol, careful)
     two, again, _ = run(benchmark, protocol, careful)
     assert len(requests) == len(again) == 3
     assert one.attempt.trace == two.attempt.trace
-    assert "litellm" not in sys.modules
 
 
 def test_another_behaviour_leaves_another_trace(benchmark, protocol):
@@ -181,19 +182,33 @@ def test_a_model_never_sees_a_stack(benchmark, protocol):
 
 
 def test_our_own_clock_ends_a_run_and_seals_its_world(benchmark, protocol):
-    def script(request):
-        return call(BILL) if not results(request) else 3.0
+    release, answered = threading.Event(), threading.Event()
 
-    quick = replace(protocol, limits=Limits(pair_seconds=1.0, request_seconds=20, attempts=1))
-    start = time.monotonic()
-    result, _, world = run(benchmark, quick, script)
-    assert time.monotonic() - start < 3
-    assert (result.attempt.termination, result.retryable) == ("timeout", True)
-    assert (result.utility, result.attack_succeeded) == (None, None)
-    assert len(result.turns) == 1
-    time.sleep(2.2)
-    # The reply that came too late changed nothing.
-    assert len(world.events) == 1
+    def script(request):
+        if not results(request):
+            return call(BILL)
+        release.wait(60)
+        answered.set()
+        return call(PAY)
+
+    quick = replace(protocol, limits=Limits(pair_seconds=2.5, request_seconds=60, attempts=1))
+    with ScriptedEndpoint(script) as server:
+        endpoint = Endpoint(EndpointOptions("local/s", api_base=server.url), request_seconds=60)
+        world = benchmark.world(KEY)
+        result = run_case(world, endpoint, quick)
+        assert (result.attempt.termination, result.retryable) == ("timeout", True)
+        assert (result.utility, result.attack_succeeded) == (None, None)
+        assert result.attempt.requests == 2
+        seen, events = len(result.turns), list(world.events)
+        # The reply that comes too late changes nothing and isn't noted.
+        release.set()
+        assert answered.wait(60)
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until:
+            assert world.events == events
+            time.sleep(0.05)
+        assert len(result.turns) == seen
+        assert len(server.requests) == 2
 
 
 def test_keys_are_not_written_down(benchmark, protocol, monkeypatch):

@@ -164,14 +164,14 @@ def test_the_wait_that_a_server_asks_for_is_capped():
 
 def test_a_timeout_is_unresolved(bench):
     bench.protocol = replace(
-        bench.protocol, limits=Limits(pair_seconds=0.3, request_seconds=5, attempts=1)
+        bench.protocol, limits=Limits(pair_seconds=3.0, request_seconds=60, attempts=1)
     )
     slow = threading.Event()
 
     def script(_):
         if not slow.is_set():
             slow.set()
-            return 2.0
+            return 4.0
         return SUBMIT
 
     run = bench.go(script, jobs=1)
