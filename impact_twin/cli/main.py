@@ -19,6 +19,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "repeat": ("impact_twin.cli.repeat:repeat", "Run an agent on the five pairs, many times."),
     "pairs": ("impact_twin.cli.pairs:pairs", "List, show and compare the pairs of the suite."),
     "report": ("impact_twin.cli.report:report", "Show a run or a report again."),
+    "inspect": ("impact_twin.cli.inspect:inspect", "Show what varies and why it flips."),
+    "submit": ("impact_twin.cli.submit:submit", "Make a bundle that others can verify."),
+    "verify": ("impact_twin.cli.verify:verify", "Check bundles without running a model."),
     "leaderboard": (
         "impact_twin.cli.leaderboard:leaderboard",
         "Run, score and show the AgentDojo base-model board.",
