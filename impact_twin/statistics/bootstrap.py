@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from impact_twin.statistics.draws import Draws
 from impact_twin.statistics.intervals import Interval, check_confidence
 from impact_twin.statistics.lattice import (
     Lattice,
@@ -174,11 +175,11 @@ def _sampled(
     resamples: int,
     seed: int,
 ) -> Interval:
-    random = np.random.default_rng(seed)
+    random = Draws(seed)
     means = np.zeros(resamples)
     for array, share in zip(arrays, shares, strict=True):
         for place in range(resamples):
-            means[place] += share * array[random.integers(0, len(array), len(array))].mean()
+            means[place] += share * array[random.below(len(array), len(array))].mean()
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(means, [tail, 1.0 - tail], method="inverted_cdf")
     return Interval(float(low), float(high))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from impact_twin.statistics.conditional import holm
 from impact_twin.statistics.disagreement import disagreement
+from impact_twin.statistics.draws import Draws
 from impact_twin.statistics.table import IntColumn, ObservationTable
 
 EXACT = "exact"
@@ -199,13 +200,14 @@ def _merged(
 
 
 def _monte_carlo(pairs: Sequence[_Pair]) -> tuple[float, str, int]:
-    random = np.random.default_rng(SEED)
+    random = Draws(SEED)
     drawn, observed = np.zeros(DRAWS), 0.0
     for pair in pairs:
         size = 1 + max((high for _, high in pair.moves), default=0)
         vectors = np.zeros((DRAWS, size))
         for (low, high), count in pair.moves.items():
-            step = 2.0 * random.binomial(count, 0.5, DRAWS) - count
+            levels = np.cumsum(_half_binomial(count)[:-1])
+            step = 2.0 * np.searchsorted(levels, random.uniform(DRAWS), side="right") - count
             vectors[:, low] += step
             vectors[:, high] -= step
         drawn += (vectors**2).sum(axis=1) / pair.scale
