@@ -33,8 +33,10 @@ class FileLock:
         _held.add(self)
 
     def release(self) -> None:
-        """Close the file and with it give up the lock."""
+        """Give up the lock and close the file."""
         _held.discard(self)
+        with contextlib.suppress(OSError):
+            _unlock(self.fd)
         with contextlib.suppress(OSError):
             os.close(self.fd)
 
@@ -54,14 +56,23 @@ if sys.platform == "win32":
         finally:
             os.lseek(fd, at, os.SEEK_SET)
 
+    def _unlock(fd: int) -> None:
+        del fd  # closing the file does it
+
 else:
     import fcntl
 
     def _lock(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
+    def _unlock(fd: int) -> None:
+        # Closing would do, but for a child that was forked this very moment.
+        fcntl.flock(fd, fcntl.LOCK_UN)
+
     def _forget_in_child() -> None:
         for lock in list(_held):
-            lock.release()
+            _held.discard(lock)
+            with contextlib.suppress(OSError):
+                os.close(lock.fd)
 
     os.register_at_fork(after_in_child=_forget_in_child)

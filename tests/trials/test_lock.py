@@ -43,19 +43,37 @@ def test_lock_of_a_killed_process_is_no_lock(tmp_path):
     FileLock(descriptor).release()
 
 
+FORKS = """
+import os, sys
+from impact_twin.trials.lock import FileLock
+lock = FileLock(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT))
+pid = os.fork()
+if pid == 0:
+    print("child", os.getpid(), flush=True)
+    sys.stdin.read()
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_forked_child_that_lives_on_does_not_keep_the_lock(tmp_path):
+@pytest.mark.parametrize("killed", [True, False])
+def test_forked_child_that_lives_on_does_not_keep_the_lock(tmp_path, killed):
     path = tmp_path / "file"
-    lock = FileLock(open_file(path))
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(write)
-        os.read(read, 1)
-        os._exit(0)
-    try:
-        lock.release()
-        FileLock(open_file(path)).release()
-    finally:
-        os.close(write)
-        os.waitpid(pid, 0)
+    code = FORKS if killed else FORKS.replace("os.waitpid(pid, 0)", "lock.release()")
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert parent.stdout.readline().startswith("child")
+    descriptor = open_file(path)
+    if killed:
+        with pytest.raises(BlockingIOError):
+            FileLock(descriptor)
+        parent.kill()
+    parent.wait()
+    # The child still waits for its input.
+    FileLock(descriptor).release()
+    parent.communicate()
