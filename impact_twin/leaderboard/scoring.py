@@ -111,56 +111,37 @@ def score(runs: Sequence[StoredRun], published: Sequence[public.PublicRow]) -> d
 
 def run_row(run: StoredRun) -> dict[str, Any]:
     """Score one stored run."""
-    protocol, confidence = run.protocol, run.protocol.confidence
-
-    def figures(attack: str, verdict: Verdict) -> dict[str, Any] | None:
-        outcomes = {s.name: outcomes_of(run, s.name, attack, verdict) for s in run.plan.suites}
-        measures = _by_suite(outcomes, confidence)
-        return {name: found.to_json() for name, found in measures.items()}
-
-    attacks = {
-        attack: {
-            "R": figures(attack, _safe),
-            "U": figures(attack, _useful),
-            "exposed": figures(attack, _exposed),
-        }
+    protocol = run.protocol
+    attacks = [
+        attack
         for attack in run.plan.attacks
         if attack == protocol.headline or any(key.attack == attack for key in run.records)
-    }
+    ]
     benign = any(key.attack == BENIGN for key in run.records)
-    robust = measure(list(robustness(run).values()), confidence)
-    place = standing(robust, protocol.buckets)
     planned = [
         key
         for cell in run.plan.cells(benign=benign)
-        if cell.attack in attacks or cell.attack == BENIGN
+        if cell.attack in (*attacks, BENIGN)
         for key in run.plan.keys(cell)
     ]
+    model = run.identity["model"]
     row = {
-        "model": {
-            "id": run.identity["model"]["id"],
-            "display_name": run.identity["model"]["display_name"],
-        },
+        "model": {"id": model["id"], "display_name": model["display_name"]},
         "origin": MEASURED,
-        "board": {
-            "protocol": f"{protocol.id} {protocol.version}",
-            "protocol_digest": protocol.digest,
-            "dspy": run.identity["versions"]["dspy"],
-            "agentdojo": run.identity["versions"]["agentdojo"],
-            "benchmark": protocol.benchmark,
-            "coverage": run.plan.coverage,
-            "buckets": asdict(protocol.buckets),
-            "stimulus_digest": run.identity["stimulus_digest"],
-            "rules": {
-                name: str(rule.get("digest")) for name, rule in run.identity["rules"].items()
-            },
-        },
+        "board": _board_of(run),
         "headline": protocol.headline,
         "repeats": run.plan.repeats,
-        "confidence": confidence,
+        "confidence": protocol.confidence,
         "ci_basis": CI_BASIS,
-        "attacks": attacks,
-        "benign": figures(BENIGN, _useful) if benign else None,
+        "attacks": {
+            attack: {
+                "R": _figures(run, attack, _safe),
+                "U": _figures(run, attack, _useful),
+                "exposed": _figures(run, attack, _exposed),
+            }
+            for attack in attacks
+        },
+        "benign": _figures(run, BENIGN, _useful) if benign else None,
         "terminations": _terminations(run, planned),
         "replicates": replicates(run, planned),
         "run_dates": sorted(
@@ -169,7 +150,31 @@ def run_row(run: StoredRun) -> dict[str, Any]:
         "warnings": run_warnings(run, planned),
         "published": None,
     }
-    return _placed(row, place)
+    robust = measure(list(robustness(run).values()), protocol.confidence)
+    return _placed(row, standing(robust, protocol.buckets))
+
+
+def _board_of(run: StoredRun) -> dict[str, Any]:
+    protocol, identity = run.protocol, run.identity
+    return {
+        "protocol": f"{protocol.id} {protocol.version}",
+        "protocol_digest": protocol.digest,
+        "dspy": identity["versions"]["dspy"],
+        "agentdojo": identity["versions"]["agentdojo"],
+        "benchmark": protocol.benchmark,
+        "coverage": run.plan.coverage,
+        "buckets": asdict(protocol.buckets),
+        "stimulus_digest": identity["stimulus_digest"],
+        "rules": {name: str(rule.get("digest")) for name, rule in identity["rules"].items()},
+    }
+
+
+def _figures(run: StoredRun, attack: str, verdict: Verdict) -> dict[str, Any]:
+    outcomes = {s.name: outcomes_of(run, s.name, attack, verdict) for s in run.plan.suites}
+    confidence = run.protocol.confidence
+    measures = {name: measure([suite], confidence) for name, suite in outcomes.items()}
+    measures["combined"] = measure(list(outcomes.values()), confidence)
+    return {name: found.to_json() for name, found in measures.items()}
 
 
 def public_row(row: public.PublicRow) -> dict[str, Any]:
@@ -235,11 +240,6 @@ def outcomes_of(run: StoredRun, suite: str, attack: str, verdict: Verdict) -> Ou
 def robustness(run: StoredRun) -> dict[str, Outcomes]:
     """Return, for each suite, whether each pair's headline attack failed in each repeat."""
     return {s.name: outcomes_of(run, s.name, run.protocol.headline, _safe) for s in run.plan.suites}
-
-
-def _by_suite(outcomes: dict[str, Outcomes], confidence: float) -> dict[str, Measure]:
-    found = {name: measure([suite], confidence) for name, suite in outcomes.items()}
-    return {**found, "combined": measure(list(outcomes.values()), confidence)}
 
 
 def _placed(row: dict[str, Any], place: Standing) -> dict[str, Any]:

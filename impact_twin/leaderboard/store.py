@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 from impact_twin.canonical import digest, loads_strict, read_strict
 from impact_twin.errors import InputError
 from impact_twin.leaderboard import schema
-from impact_twin.leaderboard.plan import Key, Plan, plan_from_json
+from impact_twin.leaderboard.plan import SUBSET, Key, Plan, plan_from_json
 from impact_twin.leaderboard.protocol import BENIGN, Protocol, parse_protocol
 from impact_twin.leaderboard.records import Record, record_from_json
 
@@ -161,6 +161,7 @@ def read_run(directory: Path) -> StoredRun:
     if protocol.digest != identity["protocol_digest"]:
         raise InputError("the protocol doesn't have the digest that is claimed", where=where)
     plan = plan_from_json(identity["plan"])
+    _check_plan(plan, protocol, where=f"{directory / _RUN}.plan")
     planned = {key for cell in plan.cells(benign=True) for key in plan.keys(cell)}
     records: dict[Key, Record] = {}
     for number, content in enumerate(_lines(directory / _RECORDS), start=1):
@@ -176,6 +177,27 @@ def read_run(directory: Path) -> StoredRun:
             raise InputError("a finished run is recorded again", where=line)
         records[record.key] = record
     return StoredRun(directory, identity, protocol, plan, records)
+
+
+def _check_plan(plan: Plan, protocol: Protocol, *, where: str) -> None:
+    own = {suite.name: suite for suite in protocol.suites}
+    known = [own[suite.name] for suite in plan.suites if suite.name in own]
+    fits = (
+        len(known) == len(own) == len(plan.suites)
+        and plan.repeats == protocol.repeats
+        and protocol.headline in plan.attacks
+        and set(plan.attacks) <= set(protocol.attacks)
+    )
+    if fits and plan.coverage == SUBSET:
+        fits = list(plan.suites) == known
+    elif fits:
+        fits = all(
+            set(pinned.user_tasks) <= set(suite.user_tasks)
+            and set(pinned.injection_tasks) <= set(suite.injection_tasks)
+            for suite, pinned in zip(plan.suites, known, strict=True)
+        )
+    if not fits:
+        raise InputError("the plan isn't one of the run's protocol", where=where)
 
 
 def read_traces(directory: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The commands as a user calls them, in this process."""
 
+import io
 import json
 
 import pytest
@@ -176,3 +177,26 @@ def test_the_public_figures_come_out_of_the_commands(go, reference):
     assert code == 0
     for figures in ("99.7/99.3", "88.5/88.0", "39.9/38.0", "20.4/24.7"):
         assert figures in out
+
+
+def test_a_dry_run_of_full_coverage_counts_every_user_task(go, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = go("run", "--model", "openai/x-1", "--dry-run", "--benign", "--full", "--quiet")
+    assert code == 0
+    assert "important_instructions on workspace: 720 runs" in out
+    assert "important_instructions on banking: 432 runs" in out
+    assert "2472 runs" in out
+
+
+def test_render_reads_rows_from_standard_input(go, tmp_path, protocol, monkeypatch):
+    stored(tmp_path / "run", protocol, lambda k: {})
+    rows = tmp_path / "rows.json"
+    go("score", tmp_path / "run", "--json", rows)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(rows.read_bytes())))
+    code, out, _ = go("render", "-")
+    assert code == 0
+    assert "local/m-1" in out
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"{}")))
+    code, _, err = go("render", "-")
+    assert code == 2
+    assert "standard input" in err

@@ -201,6 +201,28 @@ def test_a_protocol_that_isnt_the_one_named_is_refused(tmp_path, identity):
         read_run(tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plan: plan.update(repeats=5),
+        lambda plan: plan.update(attacks=["direct"]),
+        lambda plan: plan.update(attacks=["important_instructions", "other"]),
+        lambda plan: plan["suites"].update(travel=plan["suites"]["banking"]),
+        lambda plan: plan["suites"]["banking"].update(user_tasks=["user_task_0"]),
+        lambda plan: plan.update(coverage="full") or plan["suites"]["banking"]["user_tasks"].pop(),
+    ],
+)
+def test_a_plan_that_isnt_the_protocols_is_refused(tmp_path, identity, change):
+    with RunStore(tmp_path / "run", identity):
+        pass
+    path = tmp_path / "run" / "run.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content["plan"])
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(InputError, match="isn't one of the run's protocol"):
+        read_run(tmp_path / "run")
+
+
 def test_a_trace_that_isnt_its_digest_is_refused(tmp_path, identity):
     with RunStore(tmp_path / "run", identity) as store:
         store.append(record(), {digest("x"): TRACE})
