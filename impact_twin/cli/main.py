@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pairs": ("impact_twin.cli.pairs:pairs", "List, show and compare the pairs of the suite."),
     "report": ("impact_twin.cli.report:report", "Show a run or a report again."),
     "inspect": ("impact_twin.cli.inspect:inspect", "Show what varies and why it flips."),
+    "compare": ("impact_twin.cli.compare:compare", "Compare reports with the first one."),
     "submit": ("impact_twin.cli.submit:submit", "Make a bundle that others can verify."),
     "verify": ("impact_twin.cli.verify:verify", "Check bundles without running a model."),
     "leaderboard": (
