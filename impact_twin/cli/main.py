@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("impact_twin.cli.report:report", "Show a run or a report again."),
     "inspect": ("impact_twin.cli.inspect:inspect", "Show what varies and why it flips."),
     "compare": ("impact_twin.cli.compare:compare", "Compare reports with the first one."),
+    "plan": ("impact_twin.cli.plan:plan", "Say how many trials a question needs."),
     "submit": ("impact_twin.cli.submit:submit", "Make a bundle that others can verify."),
     "verify": ("impact_twin.cli.verify:verify", "Check bundles without running a model."),
     "leaderboard": (

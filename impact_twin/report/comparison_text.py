@@ -79,8 +79,8 @@ def _footer(result: Mapping[str, JSON]) -> Iterator[str]:
     yield from _wrap(
         "Differences in percentage points. All pairs: stratified Miettinen-Nurminen interval and "
         "exact conditional Cochran-Mantel-Haenszel test. Each pair: Newcombe interval, Fisher's "
-        "exact test, p by Holm over the pairs. A verdict needs both the test and the interval; 'none "
-        "shown' does not say that the agents are alike.",
+        "exact test, p by Holm over the pairs. A verdict needs both the test and the interval; "
+        "'none shown' does not say that the agents are alike.",
         "",
     )
     if many > 1:
