@@ -120,35 +120,47 @@ class _View:
             f"What {count(found.chosen, f'{found.twin} run')} did: {count(readable, 'trace')}, "
             f"{count(found.courses, 'course')} of action (words left aside)"
         )
-        shown = found.clusters[:MOST_CLUSTERS]
-        width = max(len(str(item.count)) for item in shown)
-        for item in shown:
-            yield from self.cluster(item, max(2, width))
-        rest = found.clusters[MOST_CLUSTERS:]
-        if rest:
-            trials = sum(item.count for item in rest)
-            yield from self.plain(
-                f"and {count(len(rest), 'more cluster')} with {count(trials, 'trial')}; "
-                "--class filters, --json has all.",
-                indent=2,
-            )
+        if len(found.clusters) > MOST_CLUSTERS:
+            yield from self.courses()
+            return
+        width = max(2, *(len(str(item.count)) for item in found.clusters))
+        for item in found.clusters:
+            trace = item.trace[:15] if item.course and item.trace else ""
+            yield from self.cluster(item, item.count, width, trace)
 
-    def cluster(self, item: Cluster, width: int) -> Iterator[str]:
+    def courses(self) -> Iterator[str]:
+        """The clusters of each course and class as one, where there are too many to list."""
+        groups: dict[tuple[int, str], list[Cluster]] = {}
+        for item in self.found.clusters:
+            groups.setdefault((item.course, item.outcome), []).append(item)
+        sizes = [(sum(item.count for item in items), items) for items in groups.values()]
+        sizes.sort(key=lambda size: -size[0])
+        width = max(2, len(str(sizes[0][0])))
+        for number, items in sizes[:MOST_CLUSTERS]:
+            traces = count(len(items), "trace") if items[0].course else ""
+            yield from self.cluster(items[0], number, width, traces)
+        rest = sizes[MOST_CLUSTERS:]
+        if rest:
+            trials = sum(number for number, _ in rest)
+            yield from self.plain(
+                f"and {count(trials, 'trial')} in {count(len(rest), 'more course')}", indent=2
+            )
+        yield from self.plain("Traces of one course stand together; --json lists each.", indent=2)
+
+    def cluster(self, item: Cluster, number: int, width: int, trace: str) -> Iterator[str]:
         words = [item.outcome]
         if item.course:
             words.append(f"course {item.course}")
             words.append(count(item.events, "call"))
             words.append(f"recommends {self.page.name(item.decision or 'nobody', 40)}")
             words += [f"breaks {name}" for name in item.violations]
-            if item.trace:
-                words.append(item.trace[:15])
         else:
             words.append("no readable trace")
+        words += [trace] if trace else []
         words.append(f"example: trial {item.example}")
-        lead = f"{item.count:>{width}} x "
-        for place, line in enumerate(
-            self.page.words(", ".join(words), self.page.width - len(lead))
-        ):
+        lead = f"{number:>{width}} x "
+        lines = self.page.words(", ".join(words), self.page.width - len(lead))
+        for place, line in enumerate(lines):
             yield f"{lead if place == 0 else ' ' * len(lead)}{line.text}".rstrip()
 
     def chosen(self) -> Iterator[str]:
@@ -306,7 +318,10 @@ class _View:
             for event in events[:MOST_CLUSTERS]:
                 yield f"  {call_line(event, self.page, self.page.width - 2)}"
                 for control in event.breaks:
-                    yield self.paint.bad(f"    BREAKS {control}")
+                    lines = self.page.words(
+                        f"BREAKS {control}", self.page.width, indent=4, style=self.paint.bad
+                    )
+                    yield from map(painted, lines)
             if len(events) > MOST_CLUSTERS:
                 yield f"  and {count(len(events) - MOST_CLUSTERS, 'more call')}"
 

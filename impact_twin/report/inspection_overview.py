@@ -146,10 +146,15 @@ def _bound(row: PairRow, confidence: float) -> str:
     if row.stability is None:
         return "Repeats add no information: what it may hide has no bound."
     return (
-        f"Any other outcome up to {100 * row.stability['per_pair']:.1f} % "
+        f"Any other outcome up to {_percent(row.stability['per_pair'])} "
         f"({100 * confidence:g} % confidence); for all {row.stability['pairs']} pairs jointly "
-        f"{100 * row.stability['joint']:.1f} %."
+        f"{_percent(row.stability['joint'])}."
     )
+
+
+def _percent(share: float) -> str:
+    """A share in per cent; a small one is never shown as none."""
+    return f"{100 * share:.1f} %" if share >= 0.001 else f"{100 * share:.2g} %"
 
 
 def _twins(numbers: Mapping[str, int]) -> str:
