@@ -6,8 +6,9 @@ import json
 import os
 import stat
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -17,10 +18,33 @@ from impact_twin.errors import InputError
 from impact_twin.text import escape
 
 if TYPE_CHECKING:
+    from impact_twin.proofrun.attested import Attested
+    from impact_twin.proofrun.provenance import Expectations
     from impact_twin.proofrun.tiers import Tier
     from impact_twin.proofrun.verify import Verification, Verifier
 
 KIND = "impact-twin/verification"
+# No attestation and no trusted root is near as long.
+MAX_SIDE_FILE = 16 * 1024 * 1024
+
+_OPTIONS = (
+    click.option("--repository", metavar="OWNER/NAME", help="Expect this repository."),
+    click.option("--signer-workflow", metavar="PATH@REF", help="Expect this workflow file."),
+    click.option("--signer-digest", metavar="SHA", help="Expect this commit of that file."),
+    click.option("--source-ref", metavar="REF", help="Expect this ref of the repository."),
+    click.option("--source-digest", metavar="SHA", help="Expect this commit of the repository."),
+    click.option("--issuer", metavar="URL", help="Expect this issuer.  [GitHub Actions]"),
+    click.option("--runner", metavar="KIND", help="Expect github-hosted or self-hosted."),
+    click.option("--run-id", metavar="ID", help="Expect this run."),
+    click.option("--run-attempt", type=int, metavar="N", help="Expect this attempt of the run."),
+    click.option("--trigger", metavar="EVENT", help="Expect this event."),
+)
+
+
+def _expectation_options(command: Any) -> Any:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
 
 
 @click.command()
@@ -41,20 +65,37 @@ KIND = "impact-twin/verification"
     show_default=True,
     help="Refuse JSON that is nested deeper.",
 )
+@click.option("--attestation", metavar="FILE", help="Sigstore attestation of the one bundle.")
+@click.option("--plan-attestation", metavar="FILE", help="Sigstore attestation of its plan.json.")
+@click.option("--trusted-root", metavar="FILE", help="Another Sigstore trusted root than ours.")
+@_expectation_options
 def verify(
-    files: tuple[str, ...], folder: str | None, as_json: bool, max_bytes: int, max_depth: int
+    *,
+    files: tuple[str, ...],
+    folder: str | None,
+    as_json: bool,
+    max_bytes: int,
+    max_depth: int,
+    attestation: str | None,
+    plan_attestation: str | None,
+    trusted_root: str | None,
+    **expected: Any,
 ) -> int:
     """Verify bundles. FILES are bundle files; '-' is standard input.
 
     Each file climbs the same ladder: reading, schema, digests, figures, verdicts, replay,
     provenance. The first check that fails ends it. One bad file does not stop the others.
 
+    With --attestation, who made the file is compared with what YOU expect, never with what the file
+    says of itself; without expectations, it only tells what the certificate claims.
+
     \b
     Exit code: 0 every file held; 1 a file failed; 2 wrong usage, or a path that can't be opened
     (which outranks 1).
     """  # noqa: D301 (click's mark for lines to keep)
+    side = _side(files, attestation, plan_attestation, trusted_root, expected)
     verifier = _verifier(folder, max_bytes, max_depth)
-    page = _JsonPage() if as_json else _TextPage()
+    page: _Page = _JsonPage() if as_json else _TextPage()
     worst = 0
     for name in files:
         try:
@@ -64,10 +105,86 @@ def verify(
             worst = max(worst, err.exit_code)
             continue
         verification = verifier.verify(data)
-        page.verified(name, verification)
-        worst = max(worst, 0 if verification.valid else 1)
+        attested = None if side is None else side.judge(data, verification)
+        page.verified(name, verification, attested)
+        held = verification.valid and (attested is None or attested.held)
+        worst = max(worst, 0 if held else 1)
     page.end()
     return worst
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The files beside a bundle, read, and what is expected of them."""
+
+    attestation: bytes
+    plan: bytes | None
+    trusted_root: bytes | None
+    expectations: Expectations
+
+    def judge(self, data: bytes, verification: Verification) -> Attested:
+        from impact_twin.proofrun.attested import judge
+
+        return judge(
+            data,
+            verification,
+            self.attestation,
+            self.expectations,
+            plan_attestation=self.plan,
+            trusted_root=self.trusted_root,
+        )
+
+
+def _side(
+    files: tuple[str, ...],
+    attestation: str | None,
+    plan: str | None,
+    trusted_root: str | None,
+    expected: dict[str, Any],
+) -> _Side | None:
+    """Read the attestation with all that belongs to it; None when there is none.
+
+    Raises:
+        InputError: options without an attestation, an attestation of several files, a file that
+            can't be opened, or an expectation that can't match anything.
+    """
+    if attestation is None:
+        others = {"plan_attestation": plan, "trusted_root": trusted_root, **expected}
+        for name, value in others.items():
+            if value is not None:
+                raise InputError(
+                    "it only goes with --attestation",
+                    where=f"--{name.replace('_', '-')}",
+                    mend="Add --attestation, or leave it out.",
+                )
+        return None
+    if len(files) != 1:
+        raise InputError(
+            f"it belongs to one bundle, but {len(files)} files are named",
+            where="--attestation",
+            mend="Verify them one by one.",
+        )
+    from impact_twin.proofrun.provenance import Expectations
+
+    return _Side(
+        attestation=_read(attestation, MAX_SIDE_FILE),
+        plan=None if plan is None else _read(plan, MAX_SIDE_FILE),
+        trusted_root=None if trusted_root is None else _read(trusted_root, MAX_SIDE_FILE),
+        expectations=Expectations(**expected),
+    )
+
+
+class _Page(Protocol):
+    """Shows results."""
+
+    def verified(self, name: str, verification: Verification, attested: Attested | None) -> None:
+        """Show what verifying a file gave."""
+
+    def unreadable(self, name: str, err: InputError) -> None:
+        """Show that a file can't be opened."""
+
+    def end(self) -> None:
+        """Show what belongs at the end."""
 
 
 class _TextPage:
@@ -77,14 +194,15 @@ class _TextPage:
         self._width = terminal_width()
         self._tiers: list[Tier] = []
 
-    def verified(self, name: str, verification: Verification) -> None:
+    def verified(self, name: str, verification: Verification, attested: Attested | None) -> None:
         from impact_twin.proofrun.outcome_text import verification_lines
 
-        for line in verification_lines(name, verification, width=self._width):
+        for line in verification_lines(name, verification, attested, width=self._width):
             say(line)
         say("")
-        if verification.tier is not None:
-            self._tiers.append(verification.tier)
+        tier = verification.tier if attested is None else attested.tier
+        if tier is not None:
+            self._tiers.append(tier)
 
     def unreadable(self, name: str, err: InputError) -> None:
         del name
@@ -103,10 +221,10 @@ class _JsonPage:
     def __init__(self) -> None:
         self._files: list[dict[str, Any]] = []
 
-    def verified(self, name: str, verification: Verification) -> None:
+    def verified(self, name: str, verification: Verification, attested: Attested | None) -> None:
         from impact_twin.proofrun.outcome_text import verification_json
 
-        self._files.append({**verification_json(name, verification), "error": None})
+        self._files.append({**verification_json(name, verification, attested), "error": None})
 
     def unreadable(self, name: str, err: InputError) -> None:
         self._files.append({"file": name, "verified": False, "error": err.line()})
@@ -132,13 +250,11 @@ def _read(name: str, max_bytes: int) -> bytes:
     """
     if name == "-":
         return sys.stdin.buffer.read(max_bytes + 1)
+    # Without O_NONBLOCK, opening a named pipe would wait for a writer.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        # Without O_NONBLOCK, opening a named pipe would wait for a writer.
-        handle = os.open(
-            name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        )
-        with os.fdopen(handle, "rb") as stream:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
+        with os.fdopen(os.open(name, flags), "rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise InputError("is no regular file", where=name, mend="Name a bundle's file.")
             return stream.read(max_bytes + 1)
     except OSError as err:

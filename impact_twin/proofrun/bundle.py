@@ -6,8 +6,8 @@ import platform
 from collections.abc import Mapping
 
 from impact_twin import __version__
-from impact_twin.canonical import canonical_bytes, digest
 from impact_twin.procurement.model import JSON
+from impact_twin.proofrun.quick import canonical_parsed, digest_parsed
 from impact_twin.report.model import plan_of
 
 KIND = "impact-twin/bundle"
@@ -58,7 +58,7 @@ def bundle_bytes(bundle: Mapping[str, JSON]) -> bytes:
     Raises:
         InputError: it has no canonical form.
     """
-    return canonical_bytes(bundle)
+    return canonical_parsed(bundle)
 
 
 def digests_of(report: Mapping[str, JSON]) -> dict[str, str]:
@@ -72,9 +72,9 @@ def digests_of(report: Mapping[str, JSON]) -> dict[str, str]:
         InputError: a part has no canonical form.
     """
     return {
-        "report": digest(report),
+        "report": digest_parsed(report),
         "suite": report["identity"]["suite"]["digest"],
-        "plan": digest(plan_of(report)),
-        "traces": digest(sorted(report["traces"])),
-        "texts": digest(sorted(report["texts"])),
+        "plan": digest_parsed(plan_of(report)),
+        "traces": digest_parsed(sorted(report["traces"])),
+        "texts": digest_parsed(sorted(report["texts"])),
     }

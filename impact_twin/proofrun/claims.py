@@ -19,7 +19,11 @@ _TEXTS = {
     "event": "GITHUB_EVENT_NAME",
     "runner_environment": "RUNNER_ENVIRONMENT",
 }
-_NUMBERS = {"run_id": "GITHUB_RUN_ID", "run_attempt": "GITHUB_RUN_ATTEMPT"}
+_NUMBERS = {
+    "run_id": "GITHUB_RUN_ID",
+    "run_attempt": "GITHUB_RUN_ATTEMPT",
+    "run_number": "GITHUB_RUN_NUMBER",
+}
 _NUMBER = re.compile(r"[1-9][0-9]{0,14}")
 
 
@@ -30,8 +34,9 @@ def ci_claims(environment: Mapping[str, str]) -> dict[str, JSON] | None:
         environment: The process's environment variables.
 
     Returns:
-        `provider` and texts by name, empty where the variable isn't set; `run_id` and
-        `run_attempt` as whole numbers, None where they aren't set.
+        `provider` and texts by name, empty where the variable isn't set; `run_id`,
+        `run_attempt` and `run_number` (how many runs of its workflow the repository has had) as
+        whole numbers, None where they aren't set.
     """
     if environment.get("GITHUB_ACTIONS") != "true":
         return None

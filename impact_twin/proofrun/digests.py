@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from impact_twin.canonical import canonical_bytes, digest, digest_bytes, loads_strict
+from impact_twin.canonical import digest_bytes, loads_strict
 from impact_twin.errors import InputError
 from impact_twin.procurement.model import JSON
 from impact_twin.proofrun.bundle import digests_of
 from impact_twin.proofrun.checks import Material, RefusedError, case_name
+from impact_twin.proofrun.quick import canonical_parsed, digest_parsed
 from impact_twin.proofrun.shape import check_plan_shape
 from impact_twin.report.cases import attempt_traces, trace_json
 from impact_twin.report.model import plan_of
@@ -78,7 +79,7 @@ def check_traces(material: Material) -> str:
     """Refuse a trace that isn't what its digest says, that nothing names, or that is missing."""
     traces = material.report["traces"]
     for name, entry in traces.items():
-        if digest(trace_json(entry)) != name:
+        if digest_parsed(trace_json(entry)) != name:
             raise RefusedError(f"report.traces: {name} is not the digest of its trace")
     named = set(_named_traces(material.report, traces))
     for name in traces:
@@ -121,7 +122,7 @@ def _check_detail(row: CaseRow, text: str) -> None:
     where = case_name(row.pair, row.trial, row.twin)
     try:
         value = loads_strict(text.encode("utf-8"))
-        canonical = canonical_bytes(value).decode("utf-8")
+        canonical = canonical_parsed(value).decode("utf-8")
     except InputError as err:
         raise RefusedError(f"{where}: its detail can't be read: {err.what}") from None
     if not isinstance(value, dict) or canonical != text:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from impact_twin.canonical import MAX_BYTES, MAX_DEPTH, canonical_bytes, loads_strict
+from impact_twin.canonical import MAX_BYTES, MAX_DEPTH, loads_strict
 from impact_twin.errors import InputError
 from impact_twin.procurement.model import JSON
 from impact_twin.proofrun.checks import RefusedError
+from impact_twin.proofrun.quick import canonical_parsed
 
 # Small values cost memory out of proportion to their bytes: an empty object takes 2 bytes of a file
 # and 64 of memory. An honest bundle has about one value for 15 bytes, and one object or array for
@@ -81,7 +82,7 @@ def check_canonical(data: bytes, value: JSON) -> str:
         RefusedError: they differ; it says where.
     """
     try:
-        canonical = canonical_bytes(value)
+        canonical = canonical_parsed(value)
     except InputError as err:
         raise RefusedError(err.what) from None
     if canonical != data:

@@ -12,9 +12,10 @@ from impact_twin.report.observations import CaseRow, iter_cases
 from impact_twin.trials.plan import iter_cases as iter_planned
 from impact_twin.trials.runner import MAX_CONCURRENCY
 
-# Two cases of one pair and twin that took this long never agree in start and duration to the
-# microsecond by chance; shorter ones might, one in some thousand.
+# Two cases of one pair and twin that took this long, or made so many requests, never agree in every
+# start and duration to the microsecond by chance; others might, one in some thousand.
 _TELLING_S = 0.5
+_TELLING_CALLS = 2
 
 
 def check_schedule(material: Material) -> str:
@@ -57,7 +58,7 @@ def check_copies(material: Material) -> str:
             other = seen.setdefault(key, clean.trial)
             if other != clean.trial:
                 raise RefusedError(
-                    f"{case_name(clean.pair, clean.trial)} repeats trial {other}: the same cases, "
+                    f"{case_name(clean.pair, clean.trial)} repeats trial {other}: "
                     "started at the same time, for as long"
                 )
     return "no pair-trial repeats another's times"
@@ -99,8 +100,11 @@ def _fingerprints(clean: CaseRow, poisoned: CaseRow) -> Iterator[tuple[JSON, ...
     if len(ran) == 2:
         yield ("pair-trial", clean.pair, *(_when(row) for row in ran))
     for row in ran:
-        if row.case["termination"] == "completed" and row.case["duration_s"] >= _TELLING_S:
-            yield ("case", row.pair, row.twin, row.case["trace"], _when(row))
+        calls = row.case["model_calls"]
+        long = row.case["termination"] == "completed" and row.case["duration_s"] >= _TELLING_S
+        if long or len(calls) >= _TELLING_CALLS:
+            times = tuple((call["started"], call["duration_s"]) for call in calls)
+            yield ("case", row.pair, row.twin, _when(row), times)
 
 
 def _when(row: CaseRow) -> tuple[tuple[float, float], ...]:

@@ -141,6 +141,8 @@ def _ends(case: _Case) -> Iterator[str]:
         end, kind, trace = attempt["termination"], _kind(attempt), case.trace(place)
         if end != "completed" and not kind:
             yield f"try {place + 1} did not complete, but nothing says why"
+        if end == "completed" and "error" in attempt:
+            yield f"try {place + 1} completed, but has an error"
         if kind == "max_tool_calls" and len(trace["events"]) != case.limits["max_tool_calls"]:
             yield f"try {place + 1} is said to have used up its tool calls, but it made fewer"
         if (end == "timeout") != (kind == "timeout"):
