@@ -20,10 +20,10 @@ def test_a_real_model_gives_a_valid_report(endpoint, impact_twin, tmp_path):
     done = impact_twin(
         "repeat",
         *("--model", endpoint.model, "--api-base", endpoint.url, "--temperature", "0.8"),
-        *("--max-reply-tokens", "160", "--max-iters", "3", "--pairs", ",".join(PAIRS)),
-        *("--trials", "1", "--timeout", "300", "--retries", "0", "--concurrency", "1"),
+        *("--max-reply-tokens", "160", "--max-iters", "2", "--pairs", ",".join(PAIRS)),
+        *("--trials", "1", "--timeout", "600", "--retries", "0", "--concurrency", "1"),
         *("--out", str(tmp_path / "run"), "--json", str(tmp_path / "report.json")),
-        timeout=1300,
+        timeout=2400,
     )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
