@@ -182,8 +182,14 @@ def _missing(loaded: Answer) -> list[str]:
     return [names[kind] for kind in sorted(kinds)]
 
 
-def as_json(examination: Examination) -> dict[str, Any]:
-    """Return an examination as a JSON value; every disagreement is listed."""
+def as_json(examination: Examination, source: str, agentdojo: str) -> dict[str, Any]:
+    """Return an examination as a JSON value; every disagreement is listed.
+
+    Args:
+        examination: What `examine` found.
+        source: Name of the folder or archive.
+        agentdojo: Version of the package whose rules were asked.
+    """
     found, other = examination.found, examination.other
     versions = Counter(record.benchmark_version for record in found.records)
     shown = examination.with_standing(FAILURE_SHOWN)
@@ -191,6 +197,8 @@ def as_json(examination: Examination) -> dict[str, Any]:
     return {
         "kind": "impact-twin/audit-records",
         "schema_version": 1,
+        "source": source,
+        "agentdojo": agentdojo,
         "files": found.files,
         "records": len(found.records),
         "versions_named": {name or "none": versions[name] for name in sorted(versions, key=str)},

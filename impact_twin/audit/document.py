@@ -120,6 +120,24 @@ def _widths(cells: Sequence[Sequence[str]], room: int) -> list[int]:
     return widths
 
 
+def grouped(number: int) -> str:
+    """Return a number with thousands set off.
+
+    >>> grouped(7400)
+    '7,400'
+    """
+    return f"{number:,}"
+
+
+def many(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural but for one.
+
+    >>> many(1, "record"), many(7400, "record")
+    ('1 record', '7,400 records')
+    """
+    return f"{grouped(number)} {noun}" + ("" if number == 1 else "s")
+
+
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #ffffff; --faint: #57606a;
   --line: #d0d7de; --band: #f6f8fa; --link: #0550ae; }

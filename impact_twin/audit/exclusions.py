@@ -425,11 +425,19 @@ def _warnings(groups: Mapping[str, Sequence[Finding]], nameless: int) -> tuple[s
     return tuple(warnings)
 
 
-def as_json(found: Exclusions) -> dict[str, Any]:
-    """Return a comparison as a JSON value."""
+def as_json(found: Exclusions, source: str, agentdojo: str) -> dict[str, Any]:
+    """Return a comparison as a JSON value.
+
+    Args:
+        found: What `compare_under_filter` found.
+        source: Name of the folder or archive.
+        agentdojo: Version of the package whose rules were asked.
+    """
     return {
         "kind": "impact-twin/audit-exclusions",
         "schema_version": 1,
+        "source": source,
+        "agentdojo": agentdojo,
         "filter": {"name": found.filter_name, "tools": list(found.tools), "matched": found.matched},
         "selection": {key: list(value) for key, value in found.selection.__dict__.items()},
         "records": sum(row.labels.n for row in found.rows),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from impact_twin.audit import disagreements as dis
 from impact_twin.audit.disagreements import Examination, Finding
-from impact_twin.audit.document import Document, Section, Table
+from impact_twin.audit.document import Document, Section, Table, grouped, many
 from impact_twin.audit.questions import UNNAMED_VERSION
 
 LISTED = 10
@@ -30,8 +30,8 @@ def records_document(examination: Examination, source: str, agentdojo: str) -> D
     found = examination.found
     configurations = len({record.configuration for record in found.records})
     lead = (
-        f"{source}: {_many(found.files, 'file')}, {_many(len(found.records), 'record')} of "
-        f"{_many(configurations, 'configuration')}.",
+        f"{source}: {many(found.files, 'file')}, {many(len(found.records), 'record')} of "
+        f"{many(configurations, 'configuration')}.",
         _versions(examination),
         f"Rules of AgentDojo {agentdojo} as start-up loads them.{_other(examination)}",
     )
@@ -52,8 +52,8 @@ def _versions(examination: Examination) -> str:
     named = Counter(record.benchmark_version for record in examination.found.records)
     parts = []
     if named[None]:
-        parts.append(f"{_count(named[None])} name no version and are asked as {UNNAMED_VERSION}")
-    parts += [f"{_count(named[name])} name {name}" for name in sorted(filter(None, named))]
+        parts.append(f"{grouped(named[None])} name no version and are asked as {UNNAMED_VERSION}")
+    parts += [f"{grouped(named[name])} name {name}" for name in sorted(filter(None, named))]
     return "Benchmark versions: " + ", ".join(parts) + "." if parts else "No records."
 
 
@@ -69,11 +69,11 @@ def _other(examination: Examination) -> str:
 def _standings(examination: Examination) -> Section:
     standings = examination.standings()
     rows = [
-        (dis.STANDINGS[name], _count(count))
+        (dis.STANDINGS[name], grouped(count))
         for name, count in standings.items()
         if count or name in (dis.AGREES, dis.UNREADABLE)
     ]
-    rows.append(("all files", _count(sum(standings.values()))))
+    rows.append(("all files", grouped(sum(standings.values()))))
     table = Table("Every file once", ("standing", ">files"), tuple(rows))
     return Section("Standing of every file", (), (table,))
 
@@ -86,7 +86,7 @@ def _labels(examination: Examination) -> Section:
     )
     verdicts = ("accepts", "refuses", "no verdict")
     rows = tuple(
-        (label, *(_count(cells[label, verdict]) for verdict in verdicts))
+        (label, *(grouped(cells[label, verdict]) for verdict in verdicts))
         for label in ("success", "failure", "no label")
         if any(cells[label, verdict] for verdict in verdicts)
     )
@@ -94,7 +94,7 @@ def _labels(examination: Examination) -> Section:
     count = sum(cells.values())
     return Section(
         "Labels and the loaded rule",
-        (f"Of the attack's success; n = {_count(count)}, denial of service left aside.",),
+        (f"Of the attack's success; n = {grouped(count)}, denial of service left aside.",),
         (Table("Records by label and verdict", columns, rows),) if rows else (),
     )
 
@@ -102,7 +102,7 @@ def _labels(examination: Examination) -> Section:
 def _to_look_at(examination: Examination) -> Section:
     shown = examination.with_standing(dis.FAILURE_SHOWN)
     said = [
-        f"{_many(len(shown), 'record')} saved as failed attacks whose tool results show "
+        f"{many(len(shown), 'record')} saved as failed attacks whose tool results show "
         "the attack's objective."
     ]
     if examination.other and shown:
@@ -139,7 +139,7 @@ def _by_objective(found: Sequence[Finding], *, asked: bool) -> Table:
 
 def _refused(examination: Examination) -> Section:
     refused = examination.with_standing(dis.SUCCESS_REFUSED)
-    said = f"{_many(len(refused), 'record')} saved as successes that the loaded rule refuses."
+    said = f"{many(len(refused), 'record')} saved as successes that the loaded rule refuses."
     return Section(
         "Saved successes that the loaded rule refuses",
         (said,),
@@ -222,11 +222,3 @@ def _label(security: bool | None) -> str:
 def _verdict(item: Finding) -> str:
     verdict = item.loaded.verdict if item.loaded else None
     return {True: "accepts", False: "refuses", None: "no verdict"}[verdict]
-
-
-def _count(number: int) -> str:
-    return f"{number:,}"
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{_count(number)} {noun}" + ("" if number == 1 else "s")

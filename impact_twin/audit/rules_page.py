@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from impact_twin.audit.document import Document, Section, Table
+from impact_twin.audit.document import Document, Section, Table, many
 from impact_twin.audit.snapshot import Change, Comparison
 
 _PREFIX = "agentdojo.default_suites."
@@ -77,7 +77,8 @@ def rules_document(
     suites = list(dict.fromkeys(rule["suite"] for rule in rules))
     lead = (
         f"AgentDojo {snapshot['agentdojo']}, {STATE_NAMES[report['state']]}: "
-        f"{len(rules)} rules ({len(versions)} benchmark versions, {len(suites)} suites).",
+        f"{many(len(rules), 'rule')} ({many(len(versions), 'benchmark version')}, "
+        f"{many(len(suites), 'suite')}).",
     )
     sections = [
         *([_against(*against)] if against else []),
@@ -94,9 +95,9 @@ def _against(name: str, found: Comparison) -> Section:
     tasks = {(item.suite, item.task) for item in found.changed}
     moved = sum(item.moved_only for item in found.changed)
     said = (
-        f"{len(found.changed)} rules of {len(tasks)} tasks changed under an unchanged version "
-        f"name; {found.same} are the same, {len(found.added)} were added, "
-        f"{len(found.removed)} are gone."
+        f"{many(len(found.changed), 'rule')} of {many(len(tasks), 'task')} changed under an "
+        f"unchanged version name. The same: {found.same}, added: {len(found.added)}, "
+        f"gone: {len(found.removed)}."
     )
     extra = f"{moved} of the changed ones have the same source in another place." if moved else ""
     tables = []
@@ -142,7 +143,7 @@ def _left_out(
     tables: list[Table] = []
     if missing:
         said.append(
-            f"{len(missing)} modules register tasks and are not loaded: "
+            f"{many(len(missing), 'module')} with tasks to register: "
             f"{', '.join(_short(name) for name in missing)}."
         )
     elif loaded:
@@ -151,13 +152,15 @@ def _left_out(
         said.append("Every module that registers tasks is loaded.")
     if "imported" in comparisons:
         count = len(comparisons["imported"].changed)
-        said.append(f"Importing them changes {count} rules at once, in suites that versions share.")
+        said.append(
+            f"Importing them changes {many(count, 'rule')} at once, in suites that versions share."
+        )
     if "rebuilt" in comparisons:
         changed = comparisons["rebuilt"].changed
         tasks = len({(item.suite, item.task) for item in changed})
         said.append(
-            f"Importing them and rebuilding the lists changes {len(changed)} rules of {tasks} "
-            "tasks."
+            f"Importing them and rebuilding the lists changes {many(len(changed), 'rule')} of "
+            f"{many(tasks, 'task')}."
         )
         if changed:
             tables = [_by_version(changed), _changes_table(changed)]
@@ -184,7 +187,7 @@ def _overwritten(rules: Sequence[Mapping[str, Any]], versions: Sequence[str]) ->
     )
     said = (
         "A plain registration writes to the slot of version 1.0.0 and so reaches every version. "
-        f"{len(rows)} tasks got their rule by overwriting another one in the same slot."
+        f"Tasks whose rule overwrote another one in the same slot: {len({row[0] for row in rows})}."
     )
     columns = ("task", "in version", "registered in", "overwrote")
     tables = (Table("Overwritten slots", columns, rows),) if rows else ()
@@ -212,8 +215,8 @@ def _stale(rules: Sequence[Mapping[str, Any]], versions: Sequence[str]) -> Secti
     )
     said = (
         "A combined task keeps the two task objects that it was made of. "
-        f"{len({row[0] for row in rows})} combined tasks hold a part that the version itself "
-        "scores by another rule."
+        f"Combined tasks with a part that the version itself scores by another rule: "
+        f"{len({row[0] for row in rows})}."
     )
     columns = ("task", "in version", "part", "holds", "the version has")
     tables = (Table("Combined tasks with a stale part", columns, rows),) if rows else ()
@@ -223,7 +226,7 @@ def _stale(rules: Sequence[Mapping[str, Any]], versions: Sequence[str]) -> Secti
 def _altered(rules: Sequence[Mapping[str, Any]]) -> Section:
     names = sorted({name for rule in rules for name in rule["altered"]})
     said = (
-        f"{len(names)} functions are not those of their source files: {', '.join(names)}."
+        f"Not those of their source files: {', '.join(names)}."
         if names
         else "No function of a rule was replaced at run time."
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from impact_twin.audit.fresh import run_fresh
 from impact_twin.audit.rules import KIND, SCHEMA_VERSION
 from impact_twin.canonical import read_strict
 from impact_twin.errors import InputError
+from impact_twin.resources import data_folder
 
 STATES = ("start", "imported", "rebuilt")
 Key = tuple[str, str, str]
@@ -101,28 +104,20 @@ def load_snapshot(path: Path) -> dict[str, Any]:
 
 
 def _check_shape(value: dict[str, Any], where: str) -> None:
-    problem = next(_problems(value), None)
-    if problem:
-        raise InputError(f"a damaged snapshot: {problem}", where=where)
+    error = next(_validator().iter_errors(value), None)
+    if error is not None:
+        path = ".".join(map(str, error.absolute_path)) or "the whole"
+        raise InputError(f"a damaged snapshot, at {path}: {error.message[:200]}", where=where)
+    if len({_key(rule) for rule in value["rules"]}) != len(value["rules"]):
+        raise InputError("a damaged snapshot: a rule occurs twice", where=where)
 
 
-def _problems(value: dict[str, Any]) -> Iterator[str]:
-    rules, sources, parts = value.get("rules"), value.get("sources"), value.get("parts")
-    if not isinstance(value.get("agentdojo"), str):
-        yield "no AgentDojo version"
-    if not (isinstance(rules, list) and isinstance(sources, dict) and isinstance(parts, dict)):
-        yield "no rules, sources or parts"
-        return
-    names = ("version", "suite", "task", "module", "name", "digest", "own")
-    for rule in rules:
-        if not isinstance(rule, dict) or not all(isinstance(rule.get(n), str) for n in names):
-            yield "a rule without its names and digests"
-    if not all(isinstance(item, list) for item in sources.values()):
-        yield "sources that are not lists"
-    if not all(isinstance(item, str) for item in parts.values()):
-        yield "parts that are not digests"
-    if len({_key(rule) for rule in rules}) != len(rules):
-        yield "a rule occurs twice"
+@functools.cache
+def _validator() -> Any:
+    from jsonschema import Draft202012Validator
+
+    path = data_folder("schemas") / "1" / "audit-rules.schema.json"
+    return Draft202012Validator(json.loads(path.read_text(encoding="utf-8")))
 
 
 def only(snapshot: Mapping[str, Any], versions: Sequence[str]) -> dict[str, Any]:
@@ -160,7 +155,7 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
 
 
 def _key(rule: Mapping[str, Any]) -> Key:
-    return rule.get("version", ""), rule.get("suite", ""), rule.get("task", "")
+    return rule["version"], rule["suite"], rule["task"]
 
 
 def _identity(rule: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -192,4 +187,4 @@ def _change(
 
 def _parts(snapshot: Mapping[str, Any], rule: Mapping[str, Any]) -> dict[str, str]:
     names = snapshot["sources"].get(rule["digest"], [])
-    return {name: snapshot["parts"].get(name, "") for name in names if isinstance(name, str)}
+    return {name: snapshot["parts"].get(name, "") for name in names}

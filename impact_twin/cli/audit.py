@@ -75,8 +75,7 @@ def rules(
     """Name the scoring rule of every benchmark version, suite and task of AgentDojo."""
     from impact_twin.audit import rules_page, snapshot
 
-    _check_outputs(json_to, html_to, force)
-    check_target(save_to, force=force, option="--save")
+    _check_outputs(force, json=json_to, html=html_to, save=save_to)
     stored = snapshot.load_snapshot(Path(against)) if against else None
     _busy("Loading AgentDojo in a separate process")
     survey = snapshot.survey()
@@ -94,7 +93,7 @@ def rules(
     document = rules_page.rules_document(report, comparisons, found, list_rules=bool(versions))
     if save_to:
         write_json(save_to, described)
-    _write(document, report, json_to, html_to)
+    _write(document, report, json_to, html_to, quiet=save_to == "-")
     if found and not found[1].holds:
         raise CheckFailedError(
             f"{len(found[1].changed)} rules changed and {len(found[1].removed)} are gone",
@@ -133,13 +132,14 @@ def records(
     from impact_twin.audit import disagreements, records_page
     from impact_twin.audit.records import read_records
 
-    _check_outputs(json_to, html_to, force)
+    _check_outputs(force, json=json_to, html=html_to)
     found = read_records(Path(source))
     choice, other = _choices(version, other_version)
     _busy("Asking the scoring rules in a separate process")
     examination = disagreements.examine(found, choice, other)
     document = records_page.records_document(examination, source, _agentdojo())
-    _write(document, disagreements.as_json(examination), json_to, html_to)
+    value = disagreements.as_json(examination, source, _agentdojo())
+    _write(document, value, json_to, html_to)
 
 
 @audit.command(short_help="Show what a filter on records does to a comparison.")
@@ -198,7 +198,7 @@ def exclusions(
     from impact_twin.audit import exclusions as room
     from impact_twin.audit.records import read_records
 
-    _check_outputs(json_to, html_to, force)
+    _check_outputs(force, json=json_to, html=html_to)
     if tools and filter_name != room.READABLE:
         raise InputError("--tool belongs to --filter readable-result", where="--tool")
     selection = room.Selection(configuration, suite, attack, injection_task, user_task)
@@ -218,7 +218,7 @@ def exclusions(
         nameless=len(chosen.unreadable),
     )
     document = exclusions_page.exclusions_document(found, source, _agentdojo())
-    _write(document, room.as_json(found), json_to, html_to)
+    _write(document, room.as_json(found, source, _agentdojo()), json_to, html_to)
 
 
 def _busy(text: str) -> None:
@@ -239,19 +239,27 @@ def _agentdojo() -> str:
     return version("agentdojo")
 
 
-def _check_outputs(json_to: str | None, html_to: str | None, force: bool) -> None:
-    check_target(json_to, force=force, option="--json")
-    check_target(html_to, force=force, option="--html")
-    if json_to == html_to == "-":
-        raise InputError("both --json and --html want standard output", where="--html")
+def _check_outputs(force: bool, **targets: str | None) -> None:
+    taken: dict[str, str] = {}
+    for name, target in targets.items():
+        option = f"--{name}"
+        check_target(target, force=force, option=option)
+        if target is not None and taken.setdefault(target, option) != option:
+            raise InputError(
+                f"{taken[target]} and {option} both name {target}",
+                where=option,
+                mend="Name two different files.",
+            )
 
 
-def _write(document: Document, value: Any, json_to: str | None, html_to: str | None) -> None:
+def _write(
+    document: Document, value: Any, json_to: str | None, html_to: str | None, *, quiet: bool = False
+) -> None:
     from impact_twin.audit.document import to_html, to_text
 
     if json_to:
         write_json(json_to, value)
     if html_to:
         write_target(html_to, to_html(document))
-    if "-" not in (json_to, html_to):
+    if not quiet and "-" not in (json_to, html_to):
         say(to_text(document, terminal_width()))

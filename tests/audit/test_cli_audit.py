@@ -33,34 +33,33 @@ def test_help_is_short_and_plain(run, command):
     assert_plain(done.output)
 
 
-def test_rules_are_described_stored_and_compared(run, tmp_path):
-    done = run("rules", "--save", "s.json", "--html", "r.html", "--json", "r.json")
+def test_rules_are_described_stored_and_compared(run, tmp_path, survey):
+    (tmp_path / "start.json").write_text(json.dumps(survey["start"]))
+    done = run(
+        *("rules", "--against", "start.json", "--save", "s.json"),
+        *("--html", "r.html", "--json", "r.json"),
+    )
     assert done.exit_code == 0, done.exception
     assert_plain(done.output)
     assert "892 rules (7 benchmark versions, 4" in done.output
+    assert "0 rules of 0 tasks changed" in done.output
     assert "changes 32 rules of 8 tasks." in done.output
-    assert "2 tasks got their rule by overwriting" in done.output
+    assert "overwrote another one in the same slot: 2." in done.output
     report = json.loads((tmp_path / "r.json").read_text())
     assert report["if_loaded"]["rebuilt"]["changed_tasks"] == 8
-    assert len(report["snapshot"]["rules"]) == 892
-    page = (tmp_path / "r.html").read_text()
-    assert page.count('scope="row"') > 892
-    stored = json.loads((tmp_path / "s.json").read_text())
+    assert json.loads((tmp_path / "s.json").read_text()) == report["snapshot"] == survey["start"]
+    assert (tmp_path / "r.html").read_text().count('scope="row"') > 892
 
-    # The same rules as at start-up hold; those with the left-out modules loaded don't.
-    same = run("rules", "--against", "s.json", "--benchmark-version", "v1")
-    assert same.exit_code == 0, same.exception
-    assert "0 rules of 0 tasks changed" in same.output
-    assert "v1 workspace" in same.output
-    again = run("rules", "--against", "r.json", "--state", "rebuilt", "--json", "-")
-    assert isinstance(again.exception, CheckFailedError)
-    assert again.exception.exit_code == 1
-    against = json.loads(again.output)["against"]
-    assert len(against["changed"]) == 32
-    assert {item["task"] for item in against["changed"] if item["version"] == "v1"} == {
-        "user_task_13"
-    }
-    assert stored["agentdojo"] == "0.1.35"
+
+def test_a_changed_rule_ends_with_1_and_is_named(run, tmp_path, survey):
+    (tmp_path / "rebuilt.json").write_text(json.dumps(survey["rebuilt"]))
+    done = run("rules", "--against", "rebuilt.json", "--benchmark-version", "v1")
+    assert isinstance(done.exception, CheckFailedError)
+    assert done.exception.exit_code == 1
+    assert_plain(done.output)
+    assert "1 rule of 1 task changed under an unchanged version name." in done.output
+    assert "user_task_13" in done.output
+    assert "124 rules (1 benchmark version, 4 suites)" in done.output
 
 
 def test_records_are_compared(run, excerpt_folder, tmp_path):
@@ -82,7 +81,7 @@ def test_exclusions_are_shown(run, excerpt_folder):
     assert done.exit_code == 0, done.exception
     value = json.loads(done.output)
     assert value["records"] == 6
-    assert value["not_selected"] == 14
+    assert value["not_selected"] == 12
     assert [item["reversed_by_filter"] for item in value["orders"]] == [False]
 
 
@@ -92,7 +91,8 @@ def test_exclusions_are_shown(run, excerpt_folder):
         (["rules", "--against", "nowhere.json"], "can't be read"),
         (["rules", "--save", "there.json"], "exists"),
         (["rules", "--html", "no/such/folder.html"], "is not a folder"),
-        (["rules", "--json", "-", "--html", "-"], "both"),
+        (["rules", "--json", "-", "--html", "-"], "both name -"),
+        (["rules", "--json", "a.json", "--save", "a.json"], "both name a.json"),
         (["records", "nowhere"], "can't be read"),
         (["records", "there.json", "--json", "there.json"], "exists"),
         (["records", "there.json"], "not a whole tar archive"),

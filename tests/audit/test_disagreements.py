@@ -106,7 +106,7 @@ def test_denial_of_service_is_not_compared(record_of):
 
 
 def test_the_json_form_lists_all_but_the_agreeing(examined):
-    value = json.loads(json.dumps(dis.as_json(examined)))
+    value = json.loads(json.dumps(dis.as_json(examined, "here", "0.1.35")))
     assert value["files"] == sum(value["standings"].values())
     assert len(value["disagreements"]) == sum(
         item.standing != dis.AGREES for item in examined.findings

@@ -195,7 +195,7 @@ def test_the_excerpt_turns_around_as_the_200_do(excerpt):
 
 
 def test_the_json_form_names_n_and_method_with_every_rate(pair):
-    value = json.loads(json.dumps(as_json(pair)))
+    value = json.loads(json.dumps(as_json(pair, "here", "0.1.35")))
     for item in value["configurations"]:
         for key in ("labels_before", "labels_after", "evidence"):
             assert item[key]["n"] > 0

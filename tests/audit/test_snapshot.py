@@ -57,7 +57,7 @@ def test_a_changed_helper_names_itself_and_every_rule_that_calls_it(survey):
     users = [rule for rule in after["rules"] if name in after["sources"][rule["digest"]]]
     after["parts"][name] = "sha256:changed"
     for rule in users:
-        digest = rule["digest"] + "x"
+        digest = rule["digest"] + " changed"
         after["sources"][digest] = after["sources"][rule["digest"]]
         rule["digest"] = digest
     found = compare(survey["start"], after)
@@ -98,12 +98,13 @@ def test_an_unknown_version_of_a_snapshot_is_refused(survey):
     [
         ({"kind": "other"}, "not a snapshot"),
         ({"schema_version": 2}, "schema version 2"),
-        ({"agentdojo": 1}, "no AgentDojo version"),
-        ({"rules": {}}, "no rules"),
-        ({"rules": [{"version": "v1"}]}, "a rule without its names"),
-        ({"rules": [7]}, "a rule without its names"),
-        ({"sources": {"a": "b"}}, "sources that are not lists"),
-        ({"parts": {"a": 1}}, "parts that are not digests"),
+        ({"agentdojo": 1}, "at agentdojo"),
+        ({"rules": {}}, "at rules"),
+        ({"rules": [{"version": "v1"}]}, r"at rules\.0"),
+        ({"rules": [7]}, r"at rules\.0"),
+        ({"sources": {"sha256:a": "b"}}, r"at sources\.sha256:a"),
+        ({"parts": {"a": 1}}, r"at parts\.a"),
+        ({"more": 1}, "at the whole"),
     ],
 )
 def test_a_damaged_snapshot_is_refused_with_the_reason(survey, tmp_path, change, why):
