@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 
 from impact_twin.canonical import digest_bytes, loads_strict
 from impact_twin.errors import InputError
@@ -15,7 +16,8 @@ from impact_twin.report.cases import attempt_traces, trace_json
 from impact_twin.report.model import plan_of
 from impact_twin.report.observations import CaseRow, iter_cases
 from impact_twin.report.schema import check_references
-from impact_twin.trials.plan import iter_cases as iter_planned
+from impact_twin.trials.plan import iter_cases as iter_plan
+from impact_twin.trials.records import CaseKey
 
 
 def check_digests(material: Material) -> str:
@@ -63,8 +65,12 @@ def check_plan(material: Material) -> str:
         check_references(report)
     except InputError as err:
         raise RefusedError(err.what) from None
+    # Each look takes time to derive again, so there may not be more of them than trials.
+    asked = [look["trial"] for look in report["identity"]["run"]["looks"]]
+    if asked != sorted(set(asked)) or (asked and asked[-1] > report["plan"]["trials"]):
+        raise RefusedError("report.identity.run.looks are not of one trial after another")
     started: dict[tuple[int, str], tuple[int, str]] = {}
-    for key in iter_planned(plan):
+    for key in planned_cases(report):
         started.setdefault((key.trial, key.pair), (len(started), key.twin))
     for row in report["pair_trials"]:
         if (row["order"], row["first"]) != started[row["trial"], row["pair"]]:
@@ -72,7 +78,8 @@ def check_plan(material: Material) -> str:
                 f"{case_name(row['pair'], row['trial'])}: order and first are not those that the "
                 "seed gives"
             )
-    return f"{plan['trials']} trials of {len(plan['pairs'])} pairs, in the order of the seed"
+    trials = report["plan"]["trials"]
+    return f"{trials} trials of {len(plan['pairs'])} pairs, in the order of the seed"
 
 
 def check_traces(material: Material) -> str:
@@ -104,6 +111,12 @@ def check_texts(material: Material) -> str:
         if name not in named:
             raise RefusedError(f"report.texts: nothing names {name}")
     return f"{len(texts)} texts"
+
+
+def planned_cases(report: Mapping[str, JSON]) -> Iterator[CaseKey]:
+    """Yield the planned cases of the trials that a report speaks of, in start order."""
+    trials = report["plan"]["trials"]
+    return takewhile(lambda key: key.trial <= trials, iter_plan(plan_of(report)))
 
 
 def _named_traces(report: Mapping[str, JSON], traces: Mapping[str, JSON]) -> Iterator[str]:

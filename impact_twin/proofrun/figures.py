@@ -28,6 +28,8 @@ def check_figures(material: Material) -> str:
         derived = summary_of(material.report, gates_of(gates))
     except InputError as err:
         raise RefusedError(f"report.summary.gates: {err.what}") from None
+    except ValueError as err:
+        raise RefusedError(f"report.summary can't be derived: {err}") from None
     for path, stated, found in differences(stored, derived):
         raise RefusedError(
             f"report.summary.{path} says {_short(stated)}, but the pair-trials give {_short(found)}"

@@ -7,9 +7,8 @@ from itertools import pairwise
 
 from impact_twin.procurement.model import JSON
 from impact_twin.proofrun.checks import Material, RefusedError, case_name
-from impact_twin.report.model import plan_of
+from impact_twin.proofrun.digests import planned_cases
 from impact_twin.report.observations import CaseRow, iter_cases
-from impact_twin.trials.plan import iter_cases as iter_planned
 from impact_twin.trials.runner import MAX_CONCURRENCY
 
 # Two cases of one pair and twin that took this long, or made so many requests, never agree in every
@@ -25,7 +24,7 @@ def check_schedule(material: Material) -> str:
     """
     report = material.report
     run = report["identity"]["run"]
-    planned = {key: place for place, key in enumerate(iter_planned(plan_of(report)))}
+    planned = {key: place for place, key in enumerate(planned_cases(report))}
     started: dict[int, int] = {}
     missing = []
     for row in iter_cases(report):
@@ -43,7 +42,7 @@ def check_schedule(material: Material) -> str:
         else:
             started[position] = place
     _check_sessions([started[position] for position in sorted(started)], run["resumed"])
-    _check_looks(run["looks"], report["plan"]["trials"])
+    _check_looks(run["looks"], report["summary"]["sequential"])
     if missing:
         _check_missing(sorted(missing), max(started.values(), default=-1), run)
     return f"{len(started)} cases started in the planned order, {len(missing)} never started"
@@ -73,16 +72,17 @@ def _check_sessions(order: list[int], resumed: int) -> None:
         )
 
 
-def _check_looks(looks: list[Mapping[str, JSON]], trials: int) -> None:
-    asked = [look["trial"] for look in looks]
-    if asked != sorted(set(asked)) or (asked and asked[-1] > trials):
-        raise RefusedError("report.identity.run.looks are not of one trial after another")
+def _check_looks(looks: list[Mapping[str, JSON]], found: Mapping[str, JSON] | None) -> None:
+    """Refuse looks that a stop rule does not take; what each saw is a figure of the summary."""
+    for look, seen in zip(looks, [] if found is None else found["looks"], strict=True):
+        said = f"{found['rule']}: {seen['verdict']} after trial {seen['trial']}" if found else ""
+        if look["reason"] != (said if look["stop"] else ""):
+            raise RefusedError(f"the look after trial {look['trial']} gives another reason")
 
 
 def _check_missing(missing: list[int], last: int, run: Mapping[str, JSON]) -> None:
     """Refuse cases that never started when nothing stopped the run."""
-    stopped_by_rule = bool(run["looks"]) and run["looks"][-1]["stop"]
-    if not run["stopped"] and not stopped_by_rule:
+    if not run["stopped"]:
         raise RefusedError(
             f"{len(missing)} cases never started, but nothing says why the run stopped"
         )

@@ -170,6 +170,7 @@ def rows(base):
     yield "first trial dropped", "outcomes", first_trial_dropped
     for more in (-1, 1, 10):
         yield f"{more} trials", "outcomes", setter(("report", "plan", "trials"), trials + more)
+        yield f"{more} trials planned", "outcomes", more_trials(more)
 
 
 def records(base):
@@ -505,10 +506,19 @@ def renamed(pair, name):
 def first_trial_dropped(bundle):
     report = bundle["report"]
     report["plan"]["trials"] -= 1
+    report["plan"]["most_trials"] -= 1
     report["pair_trials"] = [
         {**row, "trial": row["trial"] - 1} for row in report["pair_trials"] if row["trial"] > 1
     ]
     _forget(report)
+
+
+def more_trials(more):
+    def change(bundle):
+        for name in ("trials", "most_trials"):
+            bundle["report"]["plan"][name] += more
+
+    return change
 
 
 def fewer_requests(case):

@@ -52,6 +52,10 @@ class MessySource:
     def prepare(self):
         pass
 
+    def modes_again(self):
+        """Count tries anew, as a new process would."""
+        self._tries.clear()
+
     def run_case(self, request):
         with self._lock:
             tries = self._tries[request.seed] = self._tries.get(request.seed, 0) + 1
