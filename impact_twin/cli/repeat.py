@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from impact_twin.agents.protocol import AgentSource
     from impact_twin.procurement.suite import Suite
     from impact_twin.report.gates import Gate
+    from impact_twin.report.until import Until
     from impact_twin.trials.plan import Limits
     from impact_twin.trials.records import RunData
 
@@ -43,6 +44,7 @@ FIXED_BY_PLAN = {
     "timeout": "--timeout",
     "retries": "--retries",
     "isolation": "--isolation",
+    "until": "--until",
     "out": "--out",
 }
 
@@ -88,6 +90,7 @@ class Job:
 @click.option("--max-tokens", type=int, metavar="N", help="Stop when the run used this many.")
 @click.option("--gate", multiple=True, metavar="EXPR", help="'secure_utility >= 0.8'; the suite.")
 @click.option("--gate-pairs", multiple=True, metavar="EXPR", help="The same for every pair.")
+@click.option("--until", metavar="RULE", help="Stop when settled: 'secure_utility >= 0.8'.")
 @click.option("--out", metavar="DIR", help="The run directory.  [runs/NAME-TIME]")
 @click.option("--resume", metavar="DIR", help="Go on with a run that stopped.")
 @click.option("--plan-only", is_flag=True, help="Write plan.json, run nothing; then --resume.")
@@ -217,9 +220,25 @@ def _plan_arguments(options: dict[str, Any]) -> dict[str, Any]:
         "confidence": options["confidence"],
         "seed": options["seed"],
         "isolation": options["isolation"],
+        "until": _rule(options["until"]),
         "limits": Limits(**{key: value for key, value in limits.items() if value is not None}),
     }
     return {key: value for key, value in arguments.items() if value is not None}
+
+
+def _rule(text: str | None) -> str | None:
+    if text is not None:
+        from impact_twin.report.until import read_rule
+
+        read_rule(text)
+    return text
+
+
+def _stop_rule(job: Job) -> Until | None:
+    from impact_twin.report.until import Until
+
+    text = job.plan["identity"]["run"]["until"]
+    return None if text is None else Until(text, job.suite, job.plan)
 
 
 def _limits(plan: Mapping[str, Any]) -> Limits:
@@ -269,6 +288,7 @@ def _execute(job: Job, *, concurrency: int, quiet: bool, force: bool) -> tuple[R
             resume=job.resume,
             force=force,
             progress=progress,
+            stop_rule=_stop_rule(job),
             interrupt=interrupt,
         )
     if interrupt.exit_code is not None:

@@ -52,7 +52,7 @@ def _figures(name: str, item: Mapping[str, JSON], p_value: float | None) -> str:
         "-" if item["difference"] is None else f"{100 * item['difference']:+.1f}",
         "-" if interval is None else f"{100 * interval[0]:+.1f} to {100 * interval[1]:+.1f}",
         _p(p_value),
-        WORDS.get(item["verdict"], item["verdict"]),
+        WORDS.get(item["verdict"], str(item["verdict"])),
     )
     return _row(cells)
 

@@ -16,8 +16,11 @@ from impact_twin.report.cases import (
     verdict_json,
 )
 from impact_twin.report.gates import Gate
+from impact_twin.report.observations import observe_case
 from impact_twin.report.outcomes import CaseView, PairOutcome, classify
 from impact_twin.report.summary import summary_of
+from impact_twin.report.until import reported_trials
+from impact_twin.statistics.table import Observation
 from impact_twin.trials.plan import iter_cases, plan_digest
 from impact_twin.trials.records import CaseKey, CaseRecord, RunData
 
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 KIND = "impact-twin/report"
 SCHEMA_VERSION = 1
 
-PLAN_KEPT = ("trials", "pairs", "confidence", "full_suite", "spec", "created", "platform")
+PLAN_KEPT = ("pairs", "confidence", "full_suite", "spec", "created", "platform")
 # What the report adds to the plan's identity.
 ADDED = {
     "suite": ("bundled",),
@@ -59,15 +62,18 @@ def build_report(run: RunData, suite: Suite, *, gates: Iterable[Gate] = ()) -> d
         )
     texts: dict[str, str] = {}
     traces = _traces(run, suite, texts)
+    trials = reported_trials(run.plan["trials"], run.looks)
     report: dict[str, JSON] = {
         "kind": KIND,
         "schema_version": SCHEMA_VERSION,
         "identity": _identity(run, suite),
         "plan": {
             "digest": plan_digest(run.plan),
+            "trials": trials,
+            "most_trials": run.plan["trials"],
             **{name: run.plan[name] for name in PLAN_KEPT},
         },
-        "pair_trials": _pair_trials(run, suite, traces, texts),
+        "pair_trials": _pair_trials(run, suite, traces, texts, trials),
         "traces": dict(sorted(traces.items())),
         "texts": {},
         "summary": None,
@@ -87,6 +93,7 @@ def plan_of(report: Mapping[str, JSON]) -> dict[str, JSON]:
         "kind": "impact-twin/plan",
         "schema_version": 1,
         "identity": identity,
+        "trials": report["plan"]["most_trials"],
         **{name: report["plan"][name] for name in PLAN_KEPT},
     }
 
@@ -121,12 +128,31 @@ def judge_records(
         clean: The clean case's record.
         poisoned: The poisoned case's record.
     """
-    views = []
-    for record in (clean, poisoned):
-        data = run.traces.get(record.trace)
-        verdict = None if data is None else _verdict(suite, data, run.texts)
-        views.append(CaseView(record.termination, verdict))
+    views = [_view(suite, run, record) for record in (clean, poisoned)]
     return classify(views[0], views[1], pair_facts(suite.pair(clean.key.pair)))
+
+
+def observe_records(
+    suite: Suite, run: RunData, clean: CaseRecord, poisoned: CaseRecord
+) -> Observation:
+    """Return the row of a pair-trial in the observation table while the run goes on."""
+    observed = [
+        observe_case(_view(suite, run, record), trace=record.trace, position=record.position)
+        for record in (clean, poisoned)
+    ]
+    return Observation(
+        pair=clean.key.pair,
+        trial=clean.key.trial,
+        outcome=judge_records(suite, run, clean, poisoned).outcome,
+        clean=observed[0],
+        poisoned=observed[1],
+    )
+
+
+def _view(suite: Suite, run: RunData, record: CaseRecord) -> CaseView:
+    data = run.traces.get(record.trace)
+    verdict = None if data is None else _verdict(suite, data, run.texts)
+    return CaseView(record.termination, verdict)
 
 
 def _verdict(suite: Suite, data: Mapping[str, JSON], texts: Mapping[str, str]) -> Verdict | None:
@@ -180,13 +206,13 @@ def _traces(run: RunData, suite: Suite, texts: dict[str, str]) -> dict[str, JSON
 
 
 def _pair_trials(
-    run: RunData, suite: Suite, traces: Mapping[str, JSON], texts: dict[str, str]
+    run: RunData, suite: Suite, traces: Mapping[str, JSON], texts: dict[str, str], trials: int
 ) -> list[dict[str, JSON]]:
     started: dict[tuple[int, str], tuple[int, str]] = {}
     for key in iter_cases(run.plan):
         started.setdefault((key.trial, key.pair), (len(started), key.twin))
     rows = []
-    for trial in range(1, run.plan["trials"] + 1):
+    for trial in range(1, trials + 1):
         for pair in run.plan["pairs"]:
             clean, poisoned = (
                 case_json(run.cases.get(CaseKey(pair, trial, twin)), texts)

@@ -9,6 +9,7 @@ from functools import cache
 from impact_twin.errors import InputError
 from impact_twin.procurement.model import JSON
 from impact_twin.report.strict_schema import BrokenRuleError, Rule, compile_schema
+from impact_twin.report.until import reported_trials
 from impact_twin.resources import data_folder
 from impact_twin.text import escape
 
@@ -64,6 +65,15 @@ def _problems(report: Mapping[str, JSON]) -> Iterator[str]:
         for place, (row, pair) in enumerate(zip(rows, plan["pairs"] * plan["trials"], strict=True))
     ):
         yield "pair_trials are not the planned ones in their order"
+    run = report["identity"]["run"]
+    if plan["trials"] != reported_trials(plan["most_trials"], run["looks"]):
+        yield "plan.trials are neither those planned nor those up to the look that stopped the run"
+    sequential = report["summary"]["sequential"]
+    seen = [] if sequential is None else sequential["looks"]
+    if [(look["trial"], look["stop"]) for look in run["looks"]] != [
+        (look["trial"], look["verdict"] != "continue") for look in seen
+    ]:
+        yield "identity.run.looks do not follow from the stop rule"
     if [row["pair"] for row in report["summary"]["pairs"]] != plan["pairs"]:
         yield "summary.pairs are not the planned pairs"
     for row in rows:

@@ -10,6 +10,7 @@ from impact_twin.report.copying import copying_evidence
 from impact_twin.report.figures import aggregate_json, decision_json, order_json, pair_json, rounded
 from impact_twin.report.gates import Gate, evaluate
 from impact_twin.report.observations import CaseRow, iter_cases, observation_table
+from impact_twin.report.until import sequential_json
 from impact_twin.report.warnings import warnings_of
 from impact_twin.statistics.decision import decision_changes
 from impact_twin.statistics.order import order_effects
@@ -52,6 +53,7 @@ def summary_of(report: Mapping[str, JSON], gates: Iterable[Gate] = ()) -> dict[s
             for pair, change in zip(found.pairs, decisions.pairs, strict=True)
         ],
         "replicates": {"label": label, "withheld": withheld, "evidence": evidence},
+        "sequential": sequential_json(report, table),
         "order": order_json(order_effects(table), withheld=withheld),
         "usage": usage_of(cases),
     }

@@ -211,10 +211,24 @@ class _View:
                 "(Wilson on the effective n of these pairs; approximate).",
                 indent=2,
             )
+        yield from self.sequential()
         yield from self.joint()
         yield from self.decisions()
         yield from self.plain(self.repeats(), indent=2)
         yield from self.usage()
+
+    def sequential(self) -> Iterator[str]:
+        found = self.summary["sequential"]
+        if found is None or not found["looks"]:
+            return
+        last = found["looks"][-1]
+        low, high = (f"{100 * end:.1f}" for end in last["interval"])
+        yield from self.plain(
+            f"{found['rule']}: {last['verdict']} at trial {last['trial']} of at most "
+            f"{self.report['plan']['most_trials']}; always-valid interval {low} to {high} %, "
+            f"n {last['n']}, unresolved {last['unresolved']}.",
+            indent=2,
+        )
 
     def headlines(self, rates: Mapping[str, JSON]) -> Iterator[str]:
         strip, axis = self.columns()

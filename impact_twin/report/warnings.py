@@ -153,6 +153,18 @@ def _too_few_trials(report: Mapping[str, JSON], summary: Mapping[str, JSON]) -> 
         )
 
 
+def _looked_early(report: Mapping[str, JSON], summary: Mapping[str, JSON]) -> Iterator[str]:
+    sequential = summary["sequential"]
+    if sequential is not None:
+        looks = len(sequential["looks"])
+        times = "once" if looks == 1 else f"{looks} times"
+        yield (
+            f"The run looked {times} whether {sequential['rule']} is settled, so its n was not "
+            "fixed beforehand: the Wilson and fixed-suite intervals are descriptive. The "
+            "always-valid interval of the rule allows for looking."
+        )
+
+
 def _drift(report: Mapping[str, JSON], summary: Mapping[str, JSON]) -> Iterator[str]:
     for test in _significant(report, summary["order"]["trends"]):
         rising = "rises" if test["direction"] == "rising" else "falls"
@@ -226,6 +238,7 @@ _CHECKS: dict[str, Callable[[Mapping[str, JSON], Mapping[str, JSON]], Iterator[s
     "unresolved": _unresolved,
     "unexposed": _unexposed,
     "too_few_trials": _too_few_trials,
+    "looked_early": _looked_early,
     "drift": _drift,
     "twin_order": _twin_order,
     "custom_suite": _custom_suite,

@@ -83,6 +83,7 @@ def make_plan(
     seed: int = 0,
     isolation: str = "thread",
     limits: Limits | None = None,
+    until: str | None = None,
 ) -> dict[str, JSON]:
     """Return the content of plan.json.
 
@@ -95,6 +96,7 @@ def make_plan(
         seed: In [0, 2^53).
         isolation: One of `ISOLATIONS`.
         limits: What the run may take; None is the defaults.
+        until: The stop rule that is asked after each trial; None runs all trials.
 
     Raises:
         InputError: a value is outside its range, or a pair is unknown or named twice.
@@ -120,7 +122,12 @@ def make_plan(
             "suite": {"id": suite.id, "digest": suite.digest},
             "agent": redact_json(source.identity()),
             "versions": _versions(),
-            "run": {"seed": seed, "isolation": isolation, "limits": asdict(limits)},
+            "run": {
+                "seed": seed,
+                "isolation": isolation,
+                "limits": asdict(limits),
+                "until": until,
+            },
         },
         "spec": redact_json(source.spec),
         "trials": trials,
@@ -153,6 +160,7 @@ def renew_plan(plan: Mapping[str, JSON], suite: Suite, source: AgentSource) -> d
         seed=run["seed"],
         isolation=run["isolation"],
         limits=plan_limits(plan),
+        until=run["until"],
     )
 
 
