@@ -20,7 +20,7 @@ from impact_twin.report.inspection_overview import legend, overview_lines, pair_
 from impact_twin.report.inspection_page import Line, Page, Style, count, make_page, painted
 
 TEXT = 2000
-"""Characters of the request, of a passage or of an answer that are shown side by side."""
+"""Characters of an answer, or of what a defence delivered, that are shown side by side."""
 
 MOST_CLUSTERS = 20
 """Clusters that are listed; `--json` has all."""
@@ -199,7 +199,8 @@ class _View:
 
     def calls(self, found: Comparison, *, outputs: bool) -> Iterator[str]:
         yield from self.page.head("Their calls")
-        yield from map(painted, self.page.items(LEGEND, self.page.width))
+        numbers = () if self.page.columns else ("(n) the second one's number, if another",)
+        yield from map(painted, self.page.items((*LEGEND, *numbers), self.page.width))
         yield from rows_lines(found, self.page, outputs=outputs)
         yield from self.only(found)
         yield from self.page.head("Their final answers")
@@ -354,7 +355,7 @@ class _View:
         return lambda text: self.paint.outcome(case.outcome, text)
 
     def text(self, text: str) -> Iterator[str]:
-        return map(painted, self.page.text(text, self.page.width, limit=TEXT, indent=2))
+        return map(painted, self.page.text(text, self.page.width, limit=WHOLE, indent=2))
 
     def plain(self, text: str, indent: int = 0) -> Iterator[str]:
         return map(painted, self.page.words(text, self.page.width, indent=indent))
