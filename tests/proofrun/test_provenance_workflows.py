@@ -333,6 +333,36 @@ def test_a_bundle_of_another_plan_or_with_other_bytes_is_not_handed_on(evaluated
         assert outputs == {}
 
 
+def test_what_the_jobs_make_is_pre_registered_for_who_names_them(evaluated, tmp_path):
+    pytest.importorskip("sigstore")
+    from provenance_forge import REPOSITORY, SIGNER, Sigstore, statement
+
+    bundle = (evaluated.folder / "bundle.json").read_bytes()
+    plan = (evaluated.folder / "run" / "plan.json").read_bytes()
+    report = json.loads(bundle)["report"]
+    first = min(a["started"] for t in report["pair_trials"] for a in t["clean"]["attempts"])
+    instance = Sigstore()
+    at = int(first) - instance.seconds(0) - 3600
+    files = {
+        "bundle.json": bundle,
+        "bundle.sigstore.json": instance.attest(statement(bundle), at=at + 7200),
+        "plan.sigstore.json": instance.attest(statement(plan, name="plan.json"), at=at),
+        "root.json": instance.root(),
+    }
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    command = [sys.executable, "-m", "impact_twin", "verify", "bundle.json", "--json"]
+    command += ["--attestation", "bundle.sigstore.json", "--plan-attestation", "plan.sigstore.json"]
+    command += ["--trusted-root", "root.json", "--signer-workflow", SIGNER]
+    for repository, code, word in (
+        (REPOSITORY, 0, '"pre-registered"'),
+        ("acme/agent", 1, "upper and lower case count"),
+    ):
+        done = run([*command, "--repository", repository], cwd=tmp_path)
+        assert done.returncode == code, done.stdout + done.stderr
+        assert word in done.stdout
+
+
 GOOD = {
     "PREPARE": "success",
     "PLAN": "success",
