@@ -239,17 +239,22 @@ class _Session:
         error: BaseException | None = None
         try:
             while (assignment := self._schedule.take()) is not None:
-                self._inbox.put(_Started(assignment))
+                self._post(_Started(assignment))
                 try:
                     record = self._one_case(cases, assignment)
                 finally:
                     self._schedule.done()
-                self._inbox.put(_Ended(record))
+                self._post(_Ended(record))
         except BaseException as caught:  # it is raised again in the calling thread
             error = caught
             self._schedule.stop("")
             self._stopping.set()
         self._inbox.put(_Left(error))
+
+    def _post(self, message: _Started | _Ended) -> None:
+        # Waking the calling thread twice a case costs; without a listener it has nothing to do.
+        if self._progress is not None:
+            self._inbox.put(message)
 
     def _one_case(self, cases: CaseRunner, assignment: Assignment) -> CaseRecord | None:
         key = assignment.key
