@@ -8,13 +8,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from impact_twin.cli.output import check_target, say
+from impact_twin.cli.exports import check_exports, export_options, take_exports, write_exports
+from impact_twin.cli.output import say
 from impact_twin.cli.progress import show_progress
-from impact_twin.cli.show import print_report, write_report_to
+from impact_twin.cli.show import print_report
 from impact_twin.errors import InputError, StoppedError
 from impact_twin.text import escape
 
@@ -94,7 +95,7 @@ class Job:
 @click.option("--out", metavar="DIR", help="The run directory.  [runs/NAME-TIME]")
 @click.option("--resume", metavar="DIR", help="Go on with a run that stopped.")
 @click.option("--plan-only", is_flag=True, help="Write plan.json, run nothing; then --resume.")
-@click.option("--json", "target", metavar="FILE", help="Also write the report here; '-' is stdout.")
+@export_options
 @click.option("--quiet", is_flag=True, help="No progress and no terminal report.")
 @click.option("--force", is_flag=True, help="Overwrite an earlier run or file.")
 def repeat(
@@ -105,7 +106,6 @@ def repeat(
     gate_pairs: tuple[str, ...],
     resume: str | None,
     plan_only: bool,
-    target: str | None,
     quiet: bool,
     force: bool,
     **options: Any,
@@ -122,7 +122,8 @@ def repeat(
     from impact_twin.report.files import write_report
     from impact_twin.report.model import build_report
 
-    check_target(target, force=force, option="--json")
+    targets = take_exports(options)
+    check_exports(targets, force=force)
     gates = _gates(gate, gate_pairs)
     job = _resumed(resume, folder, options) if resume else _new(folder, force, options)
     _check_gates(gates, job.plan)
@@ -131,11 +132,11 @@ def repeat(
     run, code = _execute(job, concurrency=concurrency, quiet=quiet, force=force)
     report = build_report(run, job.suite, gates=gates)
     write_report(report, job.directory / REPORT_FILE, force=True)
-    if target is not None:
-        write_report_to(target, report)
+    write_exports(report, targets, None if folder is None else Path(folder))
+    stream = sys.stderr if "-" in targets.values() else sys.stdout
     if not quiet:
-        print_report(report, stream=sys.stderr if target == "-" else sys.stdout)
-        _next_steps(job.directory, run, target)
+        print_report(report, stream=stream)
+        _next_steps(job.directory, run, stream)
     elif run.stopped:
         say(f"Stopped: {escape(run.stopped)}", sys.stderr)
     return code or _gate_code(report)
@@ -314,8 +315,7 @@ def _gate_code(report: Mapping[str, Any]) -> int:
     return 0 if all_held(report["summary"]) else 1
 
 
-def _next_steps(directory: Path, run: RunData, target: str | None) -> None:
-    stream = sys.stderr if target == "-" else sys.stdout
+def _next_steps(directory: Path, run: RunData, stream: TextIO) -> None:
     shown = escape(str(directory))
     say("", stream)
     if run.stopped:
