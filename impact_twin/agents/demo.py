@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -89,8 +90,17 @@ class DemoSource:
         """Nothing to prepare."""
 
     def run_case(self, request: CaseRequest) -> CaseOutcome:
-        """Run one case."""
-        return call_agent(lambda: self._make(request.seed), request, self._instances)
+        """Run one case; a demo agent reads every output just as it was returned."""
+        read: list[str] = []
+
+        def call(name: str, arguments: JSON) -> str:
+            read.append(request.call(name, arguments))
+            return read[-1]
+
+        seen = replace(request, call=call)
+        outcome = call_agent(lambda: self._make(request.seed), seen, self._instances)
+        request.monitor.delivered(read)
+        return outcome
 
     def _make(self, seed: int) -> Careful | Faulty:
         if self._style == "faulty":

@@ -170,6 +170,12 @@ def suite_of_plan(plan: Mapping[str, JSON], folder: Path | None = None) -> Suite
             f"its suite {named['id']} ({named['digest']}) is not one of this impact-twin's",
             mend="Name its folder with --suite, or use the impact-twin that ran it.",
         )
+    if found.digest != named["digest"]:
+        raise InputError(
+            f"{folder} holds a suite of the digest {found.digest}, the run is of {named['digest']}",
+            where="--suite",
+            mend="Name the folder as it was when the run was made.",
+        )
     return found
 
 
