@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import urlsplit, urlunsplit
 
 from impact_twin.procurement.model import JSON
@@ -117,6 +118,7 @@ def _text_of(error: BaseException) -> str:
         return "its text can't be made"
 
 
+@lru_cache(maxsize=4096)
 def _is_secret_name(name: str) -> bool:
     return bool(_SECRET_NAME.search(name)) and not _HARMLESS.match(name)
 
@@ -127,9 +129,5 @@ def _field(match: re.Match[str]) -> str:
 
 def _environment_secrets() -> list[str]:
     # Longest first, so that one secret inside another leaves no rest.
-    found = {
-        value.strip()
-        for name, value in os.environ.items()
-        if len(value) >= MIN_SECRET and _is_secret_name(name)
-    }
+    found = {os.environ.get(name, "").strip() for name in os.environ if _is_secret_name(name)}
     return sorted((value for value in found if len(value) >= MIN_SECRET), key=len, reverse=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
+import marshal
 import weakref
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 from impact_twin.agents.protocol import CaseRequest
@@ -24,8 +24,6 @@ _TYPES: Mapping[str, type] = {
 }
 _PREFIX = "live_"
 _SERIAL = itertools.count(1)
-# Weak: a case's tools go with the case.
-_LIVE: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
 
 class AgentTool(Protocol):
@@ -56,37 +54,60 @@ class _Shape(NamedTuple):
     signature: inspect.Signature
     annotations: tuple[tuple[str, Any], ...]
     doc: str
-    schema: str
+    packed: bytes
+
+    def parameters(self) -> dict[str, JSON]:
+        """Return a copy of the schema; this is the quickest way to make one."""
+        return cast("dict[str, JSON]", marshal.loads(self.packed))  # noqa: S302 (our own bytes)
+
+
+class _Kit:
+    """The tools of one case, held weakly: they go with the case."""
+
+    def __init__(self) -> None:
+        self.serial = next(_SERIAL)
+        self.tools: list[weakref.ref[Any]] = []
+
+    def find(self, name: str) -> Any:
+        """Return the tool of a qualified name; None when it is gone."""
+        for item in self.tools:
+            tool = item()
+            if tool is not None and tool.__qualname__ == name:
+                return tool
+        return None
+
+
+_KITS: weakref.WeakValueDictionary[str, _Kit] = weakref.WeakValueDictionary()
 
 
 def make_tools(request: CaseRequest) -> list[AgentTool]:
-    """Return one function a tool, in suite order, bound to this case."""
-    return [make_tool(spec, request.call) for spec in request.tools]
+    """Return one function a tool, in suite order, bound to this case.
+
+    Each has the signature, annotations and Google-style docstring that agent frameworks read, and
+    the attributes of `AgentTool`. Copying one gives the same function; pickling it works inside
+    the process and gives a function that answers `GONE` in any other.
+    """
+    return make_tools_of(request.tools, request.call)
 
 
-def make_tool(spec: ToolSpec, call: Callable[[str, JSON], str]) -> AgentTool:
-    """Return a function that calls one tool of one case.
-
-    It has the signature, annotations and Google-style docstring that agent frameworks read, and
-    the attributes of `AgentTool`. Copying it gives the same function; pickling it works inside the
-    process and gives a function that answers `GONE` in any other.
+def make_tools_of(specs: Sequence[ToolSpec], call: Callable[[str, JSON], str]) -> list[AgentTool]:
+    """Return one function a tool.
 
     Args:
-        spec: The tool.
-        call: Takes the tool's name and its arguments object; returns text; never raises.
+        specs: The tools.
+        call: Takes a tool's name and its arguments object; returns text; never raises.
     """
-    shape = _shape(spec.name, spec.description, json.dumps(spec.parameters))
+    kit = _Kit()
+    _KITS[str(kit.serial)] = kit
+    return [_make_tool(spec, call, kit) for spec in specs]
+
+
+def _make_tool(spec: ToolSpec, call: Callable[[str, JSON], str], kit: _Kit) -> AgentTool:
+    shape = _shape(spec)
     tool_name = spec.name
 
     def tool(*args: Any, **kwargs: Any) -> str:
         return call(tool_name, _arguments(shape, args, kwargs))
-
-    return _dress(tool, spec, shape)
-
-
-def _dress(function: Callable[..., str], spec: ToolSpec, shape: _Shape) -> AgentTool:
-    schema = shape.schema
-    qualname = f"{_PREFIX}{next(_SERIAL)}_{spec.name}"
 
     def openai_schema() -> dict[str, JSON]:
         return {
@@ -94,30 +115,32 @@ def _dress(function: Callable[..., str], spec: ToolSpec, shape: _Shape) -> Agent
             "function": {
                 "name": spec.name,
                 "description": spec.description,
-                "parameters": json.loads(schema),
+                "parameters": shape.parameters(),
             },
         }
 
-    dressed = cast(Any, function)
-    dressed.__name__ = spec.name
-    dressed.__qualname__ = qualname
+    dressed = cast(Any, tool)
+    dressed.__name__ = tool_name
+    dressed.__qualname__ = f"{_PREFIX}{kit.serial}_{tool_name}"
     dressed.__module__ = __name__
     dressed.__doc__ = shape.doc
     dressed.__signature__ = shape.signature
     dressed.__annotations__ = dict(shape.annotations)
-    dressed.name = spec.name
+    dressed.name = tool_name
     dressed.description = spec.description
-    dressed.parameters = json.loads(schema)
+    dressed.parameters = shape.parameters()
     dressed.openai_schema = openai_schema
-    _LIVE[qualname] = function
-    return cast(AgentTool, function)
+    dressed._kit = kit
+    kit.tools.append(weakref.ref(tool))
+    return cast(AgentTool, tool)
 
 
 def __getattr__(name: str) -> Any:
     # pickle looks a function up by its qualified name, so a live tool has to be findable by it.
     if not name.startswith(_PREFIX):
         raise AttributeError(name)
-    return _LIVE.get(name) or _gone
+    kit = _KITS.get(name.removeprefix(_PREFIX).partition("_")[0])
+    return (kit.find(name) if kit else None) or _gone
 
 
 def _gone(*_args: Any, **_kwargs: Any) -> str:
@@ -137,9 +160,24 @@ def _arguments(shape: _Shape, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return arguments
 
 
-@lru_cache(maxsize=256)
-def _shape(name: str, description: str, schema: str) -> _Shape:
-    parameters = json.loads(schema)
+# A suite's specs live as long as the process; the key keeps its spec, so that no id is used twice.
+_SHAPES: dict[int, tuple[ToolSpec, _Shape]] = {}
+_MOST_SHAPES = 256
+
+
+def _shape(spec: ToolSpec) -> _Shape:
+    known = _SHAPES.get(id(spec))
+    if known is not None and known[0] is spec:
+        return known[1]
+    if len(_SHAPES) >= _MOST_SHAPES:
+        _SHAPES.clear()
+    shape = _new_shape(spec)
+    _SHAPES[id(spec)] = (spec, shape)
+    return shape
+
+
+def _new_shape(spec: ToolSpec) -> _Shape:
+    parameters = json.loads(json.dumps(spec.parameters))
     properties: dict[str, Any] = parameters.get("properties", {})
     required = set(parameters.get("required", ()))
     # A parameter without a default can't follow one with a default.
@@ -164,8 +202,8 @@ def _shape(name: str, description: str, schema: str) -> _Shape:
         optional=frozenset(names) - required,
         signature=inspect.Signature(signature, return_annotation=str),
         annotations=tuple(annotations.items()),
-        doc=_doc(description, names, properties),
-        schema=schema,
+        doc=_doc(spec.description, names, properties),
+        packed=marshal.dumps(parameters),
     )
 
 
