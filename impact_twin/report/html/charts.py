@@ -11,8 +11,11 @@ from impact_twin.report.html.words import ends, estimate, line
 from impact_twin.report.strips import make_strip
 from impact_twin.statistics.table import OUTCOME_CLASSES
 
-TILES = 1_000
+MOST_TILES = 1_000
 """Tiles of a pair at most; beyond it a tile stands for several trials."""
+
+ALL_TILES = 10_000
+"""Tiles of all pairs together, as far as a line of each allows."""
 
 PER_LINE = 50
 _TILE = 16
@@ -123,7 +126,7 @@ def heatmap(rows: Sequence[tuple[str, Sequence[str]]]) -> str:
     for pair, outcomes in rows:
         top += 18
         parts.append(f'<text x="0" y="{top - 4}">{line(pair, 80)}</text>')
-        strip = make_strip(outcomes, TILES)
+        strip = make_strip(outcomes, tiles(len(rows)))
         for at in range(0, len(strip.classes), per_line):
             parts.append(
                 f'<text x="{_LABEL - 6}" y="{top + 12}" text-anchor="end">'
@@ -143,9 +146,18 @@ def heatmap(rows: Sequence[tuple[str, Sequence[str]]]) -> str:
     )
 
 
-def per_tile(trials: int) -> int:
+def tiles(pairs: int) -> int:
+    """How many tiles each of so many pairs gets at most.
+
+    >>> tiles(5), tiles(100)
+    (1000, 100)
+    """
+    return min(MOST_TILES, max(PER_LINE, ALL_TILES // max(1, pairs)))
+
+
+def per_tile(trials: int, pairs: int) -> int:
     """How many trials a tile of the heatmap stands for."""
-    return max(1, math.ceil(trials / TILES))
+    return max(1, math.ceil(trials / tiles(pairs)))
 
 
 def _tiles(

@@ -89,11 +89,14 @@ def _pair(found: PairEvidence) -> Iterator[str]:
             f"Its {count(len(found.single.events), 'call')}",
             *(_call(event) for event in found.single.events[:MOST_CALLS]),
             _more(len(found.single.events)),
+            long=True,
         )
         yield _answer(found.single)
     for beside in found.beside:
         yield _closed(
-            f"The clean twin of trial {beside.right.trial} beside it", *_comparison(beside)
+            f"The clean twin of trial {beside.right.trial} beside it",
+            *_comparison(beside),
+            long=True,
         )
 
 
@@ -157,7 +160,7 @@ def _comparison(found: Comparison) -> Iterator[str]:
             calls = "".join(_call(event) for event in events[:LISTED])
             yield f"<h4>Only {title} makes these calls{worse}</h4>{calls}"
             yield _more(len(events), LISTED)
-    yield _closed("All calls side by side", *_rows(found.rows))
+    yield _closed("All calls side by side", *_rows(found.rows), long=True)
     yield _sides(_answer(found.left), _answer(found.right))
 
 
@@ -282,9 +285,7 @@ def _call(event: EventEvidence, *, kind: str = "", note: str = "") -> str:
     parts += [f'<p class="bad">BREAKS {line(control)}</p>' for control in event.breaks]
     word = "rejected" if event.error else "returned"
     size = f"{len(event.output):,} characters"
-    parts.append(
-        f"<details><summary>{word} {size}</summary>{block(event.output, OUTPUT)}</details></div>"
-    )
+    parts.append(_closed(f"{word} {size}", block(event.output, OUTPUT), long=True) + "</div>")
     return "".join(parts)
 
 
@@ -297,8 +298,10 @@ def _sides(left: str, right: str) -> str:
     return f'<div class="sides"><div>{left}</div><div>{right}</div></div>'
 
 
-def _closed(title: str, *parts: str) -> str:
-    return f"<details><summary>{title}</summary>{''.join(parts)}</details>"
+def _closed(title: str, *parts: str, long: bool = False) -> str:
+    """A part that opens; a long one is printed only when the reader has opened it."""
+    style = ' class="long"' if long else ""
+    return f"<details{style}><summary>{title}</summary>{''.join(parts)}</details>"
 
 
 def _more(size: int, limit: int = MOST_CALLS) -> str:

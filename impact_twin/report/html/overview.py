@@ -198,7 +198,7 @@ def heat(report: Mapping[str, JSON]) -> str:
     """Every trial of every pair."""
     found = outcomes_of(report)
     most = max(map(len, found.values()))
-    each = charts.per_tile(most)
+    each = charts.per_tile(most, len(found))
     note = "A tile is one trial" if each == 1 else f"A tile is {each} trials, the worst of them"
     texts = "".join(
         f"<dt>{name(pair)}</dt><dd>{_spelled(each)}</dd>" for pair, each in found.items()

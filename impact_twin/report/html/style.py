@@ -87,8 +87,9 @@ caption {{ text-align: left; padding: .3rem 0; }}
 th, td {{ border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: left;
   vertical-align: middle; }}
 thead th {{ color: var(--soft); font-weight: 600; vertical-align: bottom; }}
-tbody th {{ font-weight: 600; min-width: 8rem; }}
-.n {{ text-align: right; white-space: nowrap; }} .keep {{ white-space: nowrap; }}
+td {{ min-width: 7rem; }} tbody th {{ font-weight: 600; min-width: 8rem; }}
+.n {{ text-align: right; min-width: 0; }} td.n {{ white-space: nowrap; }}
+th.n {{ overflow-wrap: normal; }}
 .plot {{ width: 45%; min-width: 11rem; padding: 0 .6rem; }}
 svg {{ display: block; overflow: visible; }} .plot svg {{ width: 100%; }}
 svg text {{ fill: var(--soft); font: 12px system-ui, sans-serif; }}
@@ -120,7 +121,7 @@ code {{ font: .85rem ui-monospace, monospace; }}
   svg, .card, .warning, pre {{ print-color-adjust: exact; -webkit-print-color-adjust: exact; }}
   pre {{ max-height: none; }} .wide {{ overflow: visible; }}
   tr, .card, .warning, .call {{ break-inside: avoid; }} h2, h3, h4 {{ break-after: avoid; }}
-  details::details-content {{ content-visibility: visible; block-size: auto; }}
+  details:not(.long)::details-content {{ content-visibility: visible; block-size: auto; }}
 }}
 """
 """The one style sheet; the page allows no other and no style attribute."""

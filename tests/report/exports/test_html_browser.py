@@ -40,6 +40,8 @@ addEventListener('load', () => {
         item => item.getBoundingClientRect().width > 10).length,
       bars: [...inner.querySelectorAll('#forest .bar')].filter(
         item => item.getBoundingClientRect().width > 0).length,
+      thin: [...inner.querySelectorAll('th:not(.n), td:not(.n)')].map(item => item.getBoundingClientRect())
+        .filter(box => box.width > 0 && box.width < 40 && box.height > 90).length,
       closed: [...inner.querySelectorAll('details')].filter(item => !item.open).length,
     };
   });
@@ -93,6 +95,7 @@ def test_pages_are_styled_and_whole_at_every_width(probed, reports):
         report = reports[name.rsplit(" ", 1)[0]]
         assert item["shown"], name
         assert item["overflow"] <= 0, name
+        assert item["thin"] == 0, name
         assert item["dark"] == request.param
         assert item["styled"] == ("rgb(22, 24, 28)" if request.param else "rgb(255, 255, 255)")
         assert item["tiles"] >= len(report["pair_trials"])
