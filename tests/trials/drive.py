@@ -5,6 +5,7 @@ the command line does: 0, 3, 130 or 143.
 """
 
 import argparse
+import os
 import resource
 import signal
 import sys
@@ -17,6 +18,11 @@ from impact_twin.trials.case import Backoff
 from impact_twin.trials.interrupt import Interrupt
 from impact_twin.trials.plan import Limits, make_plan, read_plan, renew_plan
 from impact_twin.trials.runner import run
+
+
+def say(*words):
+    # One write, so that a kill cuts no line in two.
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
 def main():
@@ -51,9 +57,9 @@ def main():
 
     def progress(event):
         if event.kind == "finished":
-            print("recorded", *event.key, flush=True)
+            say("recorded", *event.key)
         elif event.kind in ("started", "stopping"):
-            print(event.kind, event.message, flush=True)
+            say(event.kind, event.message)
 
     with Interrupt() as interrupt:
         data = run(
@@ -67,7 +73,7 @@ def main():
             interrupt=interrupt,
             backoff=Backoff(first_s=0.01),
         )
-    print("stopped", data.stopped, flush=True)
+    say("stopped", data.stopped)
     return interrupt.exit_code or (3 if data.stopped else 0)
 
 

@@ -28,11 +28,12 @@ def build():
 """
 
 
-def acknowledged(process):
+def acknowledged(lines):
     found = []
-    for line in process.stdout:
+    for line in lines:
         word, *rest = line.split()
-        if word == "recorded":
+        # A line that the kill cut off says nothing.
+        if word == "recorded" and line.endswith("\n"):
             found.append(CaseKey(rest[0], int(rest[1]), rest[2]))
     return found
 
@@ -51,29 +52,24 @@ def test_many_kills_lose_nothing_and_repeat_nothing(start_driver, agent_module, 
             stderr=subprocess.PIPE,
         )
         first = process.stdout.readline()
-        if session < 12:
+        if session < 9:
             time.sleep(rng.uniform(0.0, 0.25))
             process.kill()
             kills += 1
-        seen += (
-            [CaseKey(first.split()[1], int(first.split()[2]), first.split()[3])]
-            if (first.startswith("recorded"))
-            else []
-        )
-        seen += acknowledged(process)
+        seen += acknowledged([first, *process.stdout])
         process.wait()
         run = load_run(directory)
         assert set(seen) <= set(run.cases)
         if process.returncode == 0:
             break
         assert process.returncode == -signal.SIGKILL, process.stderr.read()
-    assert kills >= 8
+    assert kills >= 6
     assert len(run.cases) == 300
     # Every case was acknowledged at most once: none ran after it had been recorded.
     assert len(seen) == len(set(seen))
     positions = [record.position for record in run.cases.values()]
     assert len(positions) == len(set(positions))
-    assert run.resumed >= 8
+    assert run.resumed >= 6
     assert run.stopped == ""
 
 
@@ -154,7 +150,7 @@ def test_full_disk_stops_with_exit_3_and_resume_finishes(start_driver, agent_mod
     process = start_driver(
         tmp_path / "run", target, "--trials", "5", "--largest-file", "40000", **pipes
     )
-    seen = acknowledged(process)
+    seen = acknowledged(process.stdout)
     process.wait(timeout=60)
     assert process.returncode == 3
     run = load_run(tmp_path / "run")
