@@ -72,17 +72,18 @@ def to_text(document: Document, width: int = WIDTH) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _wrap(text: str, width: int, hang: str = "") -> list[str]:
+def _wrap(text: str, width: int) -> list[str]:
     """Break text at blanks, or else after a joint of a long name, or else anywhere."""
     lines: list[str] = []
     rest = escape(text).strip()
     while len(rest) > width:
         cut = rest.rfind(" ", 1, width + 1)
-        if cut <= 0:
+        if cut < width // 2:
+            # A long name after a short word: better to break the name than to waste the line.
             joints = [match.end() for match in re.finditer(r"[_./:,-]", rest[:width])]
-            cut = joints[-1] if joints else width
-        lines.append(rest[:cut])
-        rest = hang + rest[cut:].lstrip(" ")
+            cut = max([cut, *joints]) if joints or cut > 0 else width
+        lines.append(rest[:cut].rstrip(" "))
+        rest = rest[cut:].lstrip(" ")
     return [*lines, rest]
 
 

@@ -96,7 +96,7 @@ def rules(
     _write(document, report, json_to, html_to, quiet=save_to == "-")
     if found and not found[1].holds:
         raise CheckFailedError(
-            f"{len(found[1].changed)} rules changed and {len(found[1].removed)} are gone",
+            f"rules changed: {len(found[1].changed)}, gone: {len(found[1].removed)}",
             where=found[0],
         )
 

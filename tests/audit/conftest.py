@@ -1,5 +1,6 @@
 """Records and answers that several tests share; each fresh interpreter is started once."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -80,6 +81,23 @@ def record_of():
 def sent_email():
     """A function that makes the tool message of a sent email."""
     return sent
+
+
+@pytest.fixture(scope="session")
+def documented():
+    """A function that returns the lines of an output block in docs/audit.md."""
+
+    def lines(name):
+        text = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+        block = text.split(f"<!-- output: {name} -->\n")[1].lstrip("\n")
+        kept = itertools.takewhile(
+            lambda line: not line or line.startswith("    "), block.split("\n")
+        )
+        found = {line.removeprefix("    ") for line in kept}
+        assert len(found) > 5
+        return found
+
+    return lines
 
 
 @pytest.fixture(scope="session")
