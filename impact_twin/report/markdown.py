@@ -91,6 +91,13 @@ def _parts(report: Mapping[str, JSON], suite: Suite | None) -> Iterator[str]:
         yield "**No result.** No case ran to its end, so there are no rates."
     else:
         yield _rates(report)
+    sequential = summary["sequential"]
+    if sequential is not None and sequential["looks"]:
+        last = sequential["looks"][-1]
+        yield (
+            f"Stop rule {code(sequential['rule'])}: {last['verdict']} at trial {last['trial']} of "
+            f"at most {plan['most_trials']}; always-valid interval {ends(last['interval'])}."
+        )
     if summary["gates"]:
         yield _gates(summary["gates"])
     yield _pairs(report)

@@ -62,6 +62,7 @@ def headline(report: Mapping[str, JSON]) -> str:
     else:
         cards = "".join(_card(report, key, words) for key, words in HEADLINES.items())
         parts.append(f'<div class="cards">{cards}</div>')
+        parts.append(_sequential(report))
         parts.append(_decisions(aggregate))
         parts.append(
             table(
@@ -94,6 +95,34 @@ def _card(report: Mapping[str, JSON], key: str, words: str) -> str:
         f'<div class="card"><h3>{key.replace("_", " ")}</h3><p class="big">{estimate(rate)}</p>'
         f"<p>{level} interval {ends(rate['wilson'])}{fixed}</p>"
         f'<p class="soft">{rate["count"]:,} of {rate["n"]:,} {words}{unresolved}</p></div>'
+    )
+
+
+def _sequential(report: Mapping[str, JSON]) -> str:
+    """What a stop rule saw at its looks, the last ones in a part that opens."""
+    found = report["summary"]["sequential"]
+    if found is None or not found["looks"]:
+        return ""
+    last = found["looks"][-1]
+    looks = table(
+        "The last looks of the stop rule",
+        ("#trial", "verdict", "#always-valid interval", "#count", "#unresolved", "#n"),
+        (
+            (
+                f"{look['trial']:,}",
+                line(look["verdict"]),
+                ends(look["interval"]),
+                f"{look['count']:,}",
+                f"{look['unresolved']:,}",
+                f"{look['n']:,}",
+            )
+            for look in found["looks"][-_MOST_RUNS:]
+        ),
+    )
+    return (
+        f"<p>Stop rule {name(found['rule'])}: {line(last['verdict'])} at trial "
+        f"{last['trial']:,} of at most {report['plan']['most_trials']:,}; always-valid interval "
+        f"{ends(last['interval'])}.</p><details><summary>Its looks</summary>{looks}</details>"
     )
 
 

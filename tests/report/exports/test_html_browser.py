@@ -40,8 +40,9 @@ addEventListener('load', () => {
         item => item.getBoundingClientRect().width > 10).length,
       bars: [...inner.querySelectorAll('#forest .bar')].filter(
         item => item.getBoundingClientRect().width > 0).length,
-      thin: [...inner.querySelectorAll('th:not(.n), td:not(.n)')].map(item => item.getBoundingClientRect())
-        .filter(box => box.width > 0 && box.width < 40 && box.height > 90).length,
+      thin: [...inner.querySelectorAll('th:not(.n), td:not(.n)')].map(
+        item => item.getBoundingClientRect()).filter(
+          box => box.width > 0 && box.width < 40 && box.height > 90).length,
       closed: [...inner.querySelectorAll('details')].filter(item => !item.open).length,
     };
   });

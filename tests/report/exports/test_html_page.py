@@ -195,3 +195,16 @@ def test_texts_of_a_megabyte_and_a_thousand_traces_are_cut(stage, with_text):
     # The 999 runs that resisted differ in their last words alone.
     assert "1,000 poisoned runs did: 1,000 traces, 2 courses of action" in text
     assert "more traces" in text
+
+
+def test_looks_of_a_stop_rule_are_shown(reports):
+    report = reports["mixed"]
+    look = {
+        **{"trial": 2, "count": 9, "unresolved": 1, "n": 10},
+        **{"interval": [0.25, 0.98], "verdict": "continue"},
+    }
+    sequential = {"rule": "secure_utility >= <b>", "looks": [look, {**look, "verdict": "fails"}]}
+    report = {**report, "summary": {**report["summary"], "sequential": sequential}}
+    text = page_of(report)
+    assert "secure_utility &gt;= &lt;b&gt;</bdi>: fails at trial 2" in text
+    assert text.count("25.0 to 98.0 %") == 3

@@ -72,3 +72,12 @@ def test_it_says_what_the_report_says(reports):
         assert f"**{item['code']}**" in text
     assert "**failed**" in text
     assert "**No result.**" in markdown_text(reports["nothing ran"], None)
+
+
+def test_the_last_look_of_a_stop_rule_is_told(reports):
+    report = reports["mixed"]
+    look = {"trial": 2, "interval": [0.25, 0.98], "verdict": "holds"}
+    sequential = {"rule": "secure_utility >= `x`", "looks": [look]}
+    report = {**report, "summary": {**report["summary"], "sequential": sequential}}
+    told = "Stop rule `secure_utility >= \\x60x\\x60`: holds at trial 2"
+    assert told in markdown_text(report, None)
