@@ -305,6 +305,7 @@ def test_cost_budget_lets_cases_in_flight_finish(run_function):
     together = threading.Barrier(4, timeout=20)
 
     def agent(request):
+        together.wait()
         spend(request, cost=1.0)
         together.wait()
         return DONE
