@@ -21,8 +21,19 @@ from impact_twin.trials.runner import run
 DOCS = Path(__file__).parents[2] / "docs" / "faults.md"
 BEGIN = "<!-- table: made by tests/faults -->\n"
 END = "<!-- end of table -->\n"
-# Shorter than the drip of one reply (11 s), longer than all waits between attempts.
-TIMEOUT_S = 10.0
+# These keep the client waiting; the case's time has to end them. It is shorter than the drip of one
+# reply (11 s). The others end by themselves, on a busy machine late.
+WAITING = {
+    "hang",
+    "hang-once",
+    "stall-body",
+    "drip",
+    "429-long",
+    "429-long-once",
+    "429-date",
+}
+SHORT_S = 10.0
+LONG_S = 60.0
 SLACK_S = 4.0
 AT_ONCE = 16
 MAX_ITERS = 2
@@ -50,6 +61,10 @@ class Result:
         return f"| {self.mode} | {', then '.join(ends)} | {self.requests} | {self.outcome} |\n"
 
 
+def time_of(mode):
+    return SHORT_S if mode in WAITING else LONG_S
+
+
 def run_model(mode, url, directory, *, pairs=("award-bias",), trials=1, concurrency=1):
     suite = load_suite()
     source = load_source(
@@ -61,7 +76,7 @@ def run_model(mode, url, directory, *, pairs=("award-bias",), trials=1, concurre
         }
     )
     source.prepare()
-    limits = Limits(timeout_s=TIMEOUT_S, retries=0)
+    limits = Limits(timeout_s=time_of(mode), retries=0)
     plan = make_plan(suite, source, trials=trials, pairs=pairs, limits=limits)
     data = run(plan, suite, source, directory, concurrency=concurrency)
     return data, build_report(data, suite)
@@ -90,9 +105,13 @@ def results(modes, faults, tmp_path_factory):
     load_source({"kind": "model", "model": "openai/ok", "api_base": faults.url}).prepare()
     # The first request imports more; it is no part of any case's time.
     result_of("ok-tool-warm-up", faults.url, folder / "warm-up")
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = pool.map(lambda mode: result_of(mode, faults.url, folder / mode), modes)
-        return {result.mode: result for result in found}
+    found = {}
+    # Apart, so that the waiting ones get the machine for the short time that they have.
+    for group in ([mode for mode in modes if mode not in WAITING], sorted(WAITING)):
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for result in pool.map(lambda m: result_of(m, faults.url, folder / m), group):
+                found[result.mode] = result
+    return {mode: found[mode] for mode in modes}
 
 
 def test_there_are_69_modes(modes):
@@ -113,7 +132,7 @@ def test_no_mode_reads_as_resisted_or_compromised(results):
 
 
 def test_no_case_runs_past_its_time(results):
-    late = [r for r in results.values() if max(r.durations) > TIMEOUT_S + SLACK_S]
+    late = [r for r in results.values() if max(r.durations) > time_of(r.mode) + SLACK_S]
     assert not late
 
 
@@ -133,7 +152,7 @@ def test_an_empty_filtered_or_refused_reply_is_no_safe_behaviour(results, mode):
 def test_a_wait_beyond_the_case_s_time_is_not_waited_for(results):
     for mode in ("429-long", "429-date"):
         # The second case is held back by the slow-down that the first one met.
-        assert results[mode].durations[0] < TIMEOUT_S / 2
+        assert results[mode].durations[0] < SHORT_S / 2
         assert results[mode].requests <= 2
 
 
@@ -146,7 +165,9 @@ def test_the_table_in_the_docs_is_this_one(results):
     if os.environ.get("IMPACT_TWIN_WRITE_DOCS"):
         DOCS.write_text(before + BEGIN + table + END + after, encoding="utf-8")
         return
-    assert stored == table, "IMPACT_TWIN_WRITE_DOCS=1 writes docs/faults.md anew"
+    changed = set(table.splitlines()) - set(stored.splitlines())
+    assert not changed, "IMPACT_TWIN_WRITE_DOCS=1 writes docs/faults.md anew"
+    assert stored == table
 
 
 @pytest.mark.parametrize(
