@@ -109,7 +109,7 @@ def test_the_depth_check_is_linear_on_unterminated_escapes():
 @given(st.binary(max_size=200))
 def test_random_bytes_raise_nothing_but_input_errors(data):
     try:
-        loads_strict(data)
+        value = loads_strict(data)
     except InputError:
         return
-    json.loads(data)
+    assert value == json.loads(data)

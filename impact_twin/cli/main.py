@@ -24,6 +24,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("impact_twin.cli.plan:plan", "Say how many trials a question needs."),
     "submit": ("impact_twin.cli.submit:submit", "Make a bundle that others can verify."),
     "verify": ("impact_twin.cli.verify:verify", "Check bundles without running a model."),
+    "board": ("impact_twin.cli.board:board", "Rank the bundles of a folder that verify."),
+    "import": ("impact_twin.cli.import_:import_", "Read a report of another tool."),
     "leaderboard": (
         "impact_twin.cli.leaderboard:leaderboard",
         "Run, score and show the AgentDojo base-model board.",
