@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -47,16 +48,27 @@ def import_(source: str, *, out: str | None, max_bytes: int, plain: bool, force:
         write_target(out, foreign_text(report))
     if out == "-":
         return
-    report_foreign(report, target=None, plain=plain)
+    report_foreign(report, {}, plain=plain)
     if out is not None:
         say(f"Saved in {escape(out)}", sys.stderr)
 
 
-def report_foreign(report: JSON, *, target: str | None, plain: bool) -> None:
-    """Show a foreign report, as `impact-twin report` shows one of ours."""
+def report_foreign(report: JSON, targets: Mapping[str, str], *, plain: bool) -> None:
+    """Show a foreign report, as `impact-twin report` shows one of ours.
+
+    Args:
+        report: A foreign report.
+        targets: Files to write, by format; `json` is the only one for foreign reports.
+        plain: Draw with ASCII only.
+
+    Raises:
+        InputError: another format is asked for.
+    """
     from impact_twin.proofrun.foreign_files import foreign_text
     from impact_twin.proofrun.foreign_text import render_foreign
 
+    _refuse([f"--{name}" for name in targets if name != "json"])
+    target = targets.get("json")
     if target is not None:
         write_target(target, foreign_text(report))
     if target != "-":
@@ -72,8 +84,23 @@ def inspect_foreign(
     trials: tuple[int, int] | None,
     as_json: bool,
     plain: bool,
+    ours_only: Sequence[str] = (),
 ) -> None:
-    """Show what varies in a foreign report, as `impact-twin inspect` does for one of ours."""
+    """Show what varies in a foreign report, as `impact-twin inspect` does for one of ours.
+
+    Args:
+        report: A foreign report.
+        pair: One pair; None for all.
+        trial: One trial of it.
+        trials: Two trials of it.
+        as_json: Write JSON.
+        plain: Draw with ASCII only.
+        ours_only: Options that were given and need a report of ours.
+
+    Raises:
+        InputError: there is such an option, or no such pair or trial.
+    """
+    _refuse(ours_only)
     from impact_twin.proofrun.foreign_inspection import (
         foreign_inspection_json,
         render_foreign_inspection,
@@ -91,6 +118,13 @@ def inspect_foreign(
         ascii=_ascii(plain),
     )
     say(text.rstrip("\n"))
+
+
+def _refuse(options: Sequence[str]) -> None:
+    if options:
+        raise InputError(
+            "it needs a report of impact-twin, and this is an imported one", where=options[0]
+        )
 
 
 def _ascii(plain: bool) -> bool:

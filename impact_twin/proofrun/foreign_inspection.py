@@ -147,7 +147,7 @@ def _parting(report: Mapping[str, JSON], chosen: Sequence[Row], width: int) -> I
     one, other = (report["traces"][row["poisoned"]["trace"]] for row in chosen)
     place = first_parting(one, other)
     if place is None:
-        yield "The poisoned runs of both made the same calls."
+        yield from paragraph("The poisoned runs of both made the same calls.", width)
         return
     yield f"The poisoned runs part at call {place + 1}"
     for row, trace in zip(chosen, (one, other), strict=True):

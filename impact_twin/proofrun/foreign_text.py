@@ -11,6 +11,7 @@ from impact_twin.text import escape
 
 _LABEL = 26
 _STRIP = 40
+_NARROWEST = 12
 _LONGEST = 2_000
 _MARKS = {"resisted": "●o", "harmed": "✗X", "failed": "◇d", "error": "??"}
 
@@ -152,8 +153,11 @@ def _rate(name: str, rate: Mapping[str, JSON], width: int, ascii_only: bool) -> 
     figures = f"{100 * lo:.1f}-{100 * hi:.1f} % {rate['count']}/{rate['n']}"
     label = clip(name.replace("_", " "), _LABEL - 1, ascii_only)
     room = width - _LABEL - len(figures) - 1
-    drawn = draw_interval(rate["wilson"], rate["rate"], min(room, 32), ascii_only)
-    yield f"{label:<{_LABEL}}{drawn} {figures}" if room >= 12 else f"{label}: {figures}"
+    if room < _NARROWEST:
+        yield from paragraph(f"{label}: {figures}", width)
+    else:
+        drawn = draw_interval(rate["wilson"], rate["rate"], min(room, 32), ascii_only)
+        yield f"{label:<{_LABEL}}{drawn} {figures}"
     if rate["errors"]:
         low, high = rate["wilson_errors_unknown"]
         yield from paragraph(
