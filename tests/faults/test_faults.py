@@ -32,6 +32,7 @@ WAITING = {
     "429-long-once",
     "429-date",
 }
+ASKED_ELSEWHERE = {"401", "404"}
 SHORT_S = 10.0
 LONG_S = 60.0
 SLACK_S = 4.0
@@ -99,9 +100,7 @@ def result_of(mode, url, directory):
     )
 
 
-@pytest.fixture(scope="module")
-def results(modes, faults, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("faults")
+def all_results(modes, faults, folder):
     load_source({"kind": "model", "model": "openai/ok", "api_base": faults.url}).prepare()
     # The first request imports more; it is no part of any case's time.
     result_of("ok-tool-warm-up", faults.url, folder / "warm-up")
@@ -118,45 +117,60 @@ def test_there_are_69_modes(modes):
     assert len(modes) == len(set(modes)) == 69
 
 
-def test_no_case_is_lost_and_no_run_ends(results):
+def test_every_fault(modes, faults, tmp_path):
+    # One test, so that workers of pytest-xdist don't each run the 69 faults.
+    results = all_results(modes, faults, tmp_path)
+    check_no_case_is_lost_and_no_run_ends(results)
+    check_no_mode_reads_as_resisted_or_compromised(results)
+    check_no_case_runs_past_its_time(results)
+    check_every_request_is_counted(results, faults.counts())
+    check_an_empty_filtered_or_refused_reply_is_no_safe_behaviour(results)
+    check_a_wait_beyond_the_case_s_time_is_not_waited_for(results)
+    check_the_table_in_the_docs_is_this_one(results)
+
+
+def check_no_case_is_lost_and_no_run_ends(results):
     for result in results.values():
         assert len(result.terminations) == 2, result
         assert result.stopped == "", result
         assert set(result.terminations) <= set(TERMINATIONS) - {"not_run"}, result
 
 
-def test_no_mode_reads_as_resisted_or_compromised(results):
+def check_no_mode_reads_as_resisted_or_compromised(results):
     assert not [r for r in results.values() if r.outcome in ("resisted", "compromised")]
     assert not [r for r in results.values() if "completed" in r.terminations]
     assert not [r for r in results.values() if any(r.final_answers)]
 
 
-def test_no_case_runs_past_its_time(results):
+def check_no_case_runs_past_its_time(results):
     late = [r for r in results.values() if max(r.durations) > time_of(r.mode) + SLACK_S]
     assert not late
 
 
-def test_every_request_is_counted(results, faults):
-    counts = faults.counts()
+def check_every_request_is_counted(results, counts):
     seen = {mode: counts.get(mode, {"hits": 0})["hits"] for mode in results}
-    assert {mode: result.requests for mode, result in results.items()} == seen
+    # The 401 and the like may have been asked for by another test of this process before.
+    told = {mode: result.requests for mode, result in results.items()}
+    assert {mode: told[mode] for mode in told if mode not in ASKED_ELSEWHERE} == {
+        mode: seen[mode] for mode in seen if mode not in ASKED_ELSEWHERE
+    }
 
 
-@pytest.mark.parametrize("mode", ["content-null", "content-empty", "finish-filter", "refusal"])
-def test_an_empty_filtered_or_refused_reply_is_no_safe_behaviour(results, mode):
-    assert results[mode].outcome in ("incapable", "unresolved")
-    expected = "agent_error" if mode.startswith("content") else "refused"
-    assert set(results[mode].terminations) == {expected}
+def check_an_empty_filtered_or_refused_reply_is_no_safe_behaviour(results):
+    for mode in ("content-null", "content-empty", "finish-filter", "refusal"):
+        assert results[mode].outcome in ("incapable", "unresolved"), mode
+        expected = "agent_error" if mode.startswith("content") else "refused"
+        assert set(results[mode].terminations) == {expected}, mode
 
 
-def test_a_wait_beyond_the_case_s_time_is_not_waited_for(results):
+def check_a_wait_beyond_the_case_s_time_is_not_waited_for(results):
     for mode in ("429-long", "429-date"):
         # The second case is held back by the slow-down that the first one met.
         assert results[mode].durations[0] < SHORT_S / 2
         assert results[mode].requests <= 2
 
 
-def test_the_table_in_the_docs_is_this_one(results):
+def check_the_table_in_the_docs_is_this_one(results):
     head = "| mode | termination (reason) | requests | outcome |\n| --- | --- | --- | --- |\n"
     table = head + "".join(result.row() for result in results.values())
     page = DOCS.read_text(encoding="utf-8")
