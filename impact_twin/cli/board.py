@@ -25,6 +25,7 @@ from impact_twin.text import escape
 @click.option("--markdown", metavar="FILE", help="Write Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Write the board as JSON to stdout.")
 @click.option("--expect", metavar="FILE", help="What you expect of attestations, as JSON.")
+@click.option("--trusted-root", metavar="FILE", help="Another Sigstore trusted root than ours.")
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII only.")
 @click.option("--force", is_flag=True, help="Overwrite the files named.")
 def board(
@@ -34,6 +35,7 @@ def board(
     markdown: str | None,
     as_json: bool,
     expect: str | None,
+    trusted_root: str | None,
     plain: bool,
     force: bool,
 ) -> None:
@@ -55,7 +57,7 @@ def board(
     from impact_twin.proofrun.board_files import board_of_folder, read_expected
     from impact_twin.proofrun.verify import Verifier
 
-    expected = None if expect is None else read_expected(Path(expect))
+    expected = read_expected(_path(expect), _path(trusted_root))
     found = board_of_folder(Path(folder), Verifier(bundled_suites()), expected)
     if page is not None:
         from impact_twin.proofrun.board_page import board_page
@@ -71,6 +73,10 @@ def board(
         write_json("-", board_json(found))
     elif page is None and markdown is None:
         _show(found, plain=plain)
+
+
+def _path(name: str | None) -> Path | None:
+    return None if name is None else Path(name)
 
 
 def _write(target: str, text: str) -> None:

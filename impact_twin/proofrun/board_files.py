@@ -29,9 +29,11 @@ class Expected:
 
     Attributes:
         files: By the bundle's file name, or `EVERY`: fields of `Expectations`.
+        trusted_root: See `check_attestation`; None is the one that comes along.
     """
 
     files: Mapping[str, Mapping[str, str | int]]
+    trusted_root: bytes | None = None
 
     def of(self, name: str) -> Expectations:
         """Return what is expected of one bundle; its own fields win over those of `EVERY`."""
@@ -39,14 +41,17 @@ class Expected:
         return Expectations(**found)  # type: ignore[arg-type]
 
 
-def read_expected(path: Path) -> Expected:
-    """Read an expectations file.
+def read_expected(path: Path | None, trusted_root: Path | None = None) -> Expected | None:
+    """Read an expectations file and a trusted root; None without both.
 
     Raises:
         InputError: it can't be read, or holds something else than fields of `Expectations`.
     """
+    if path is None and trusted_root is None:
+        return None
+    root = None if trusted_root is None else _read(trusted_root, MAX_SIDE_FILE)
+    value = {} if path is None else read_strict(path, max_bytes=MAX_SIDE_FILE)
     where = str(path)
-    value = read_strict(path, max_bytes=MAX_SIDE_FILE)
     if not isinstance(value, dict):
         raise InputError("is no JSON object", where=where, mend='Write {"mine.json": {...}}.')
     known = {field.name for field in fields(Expectations)}
@@ -62,7 +67,7 @@ def read_expected(path: Path) -> Expected:
                 )
             if not isinstance(item, int if field == "run_attempt" else str) or item is True:
                 raise InputError(f"{escape(name)}: {field} has no such value", where=where)
-    expected = Expected(value)
+    expected = Expected(value, root)
     for name in value:
         expected.of(name)
     return expected
@@ -104,7 +109,7 @@ def _strays(names: list[str], bundles: list[str], expected: Expected | None) -> 
         if name.endswith(ATTESTATION) and _bundle_of(name) not in held:
             yield f"{name} attests nothing here: {_bundle_of(name)} is missing."
     attested = any(name.endswith(ATTESTATION) and _bundle_of(name) in held for name in names)
-    if expected is None and attested:
+    if attested and (expected is None or not expected.files):
         yield (
             "Attestations were compared with nothing (--expect names what to expect), so they "
             "raise no tier."
@@ -145,7 +150,14 @@ def _attest(folder: Path, name: str, held: set[str], expected: Expected) -> Atte
         plan = _read(folder / (stem + PLAN_ATTESTATION), MAX_SIDE_FILE)
 
     def attest(data: bytes, verification: Verification) -> Attested:
-        return judge(data, verification, own, expected.of(name), plan_attestation=plan)
+        return judge(
+            data,
+            verification,
+            own,
+            expected.of(name),
+            plan_attestation=plan,
+            trusted_root=expected.trusted_root,
+        )
 
     return attest
 

@@ -72,6 +72,43 @@ def test_an_attestation_of_other_bytes_does_not_hold(folder, verifier):
     assert "rung 7 (provenance)" in problem
 
 
+@pytest.mark.parametrize(
+    ("expected", "tier"),
+    [
+        (None, "self-attested"),
+        ({"repository": "Acme/agent", "signer_workflow": "SIGNER"}, "CI-attested bytes"),
+        ({"repository": "acme/agent", "signer_workflow": "SIGNER"}, None),
+        ({"repository": "Acme/agent"}, "self-attested"),
+    ],
+)
+def test_who_made_a_bundle_is_for_the_keeper_of_the_board_to_say(
+    folder, tmp_path, verifier, good_bytes, expected, tier
+):
+    pytest.importorskip("sigstore")
+    from provenance_forge import REPOSITORY, SIGNER, Sigstore, statement
+
+    sigstore = Sigstore()
+    (folder / "good.sigstore.json").write_bytes(sigstore.attest(statement(good_bytes)))
+    root, path = tmp_path / "root", tmp_path / "expect"
+    root.write_bytes(sigstore.root())
+    if expected is not None:
+        own = {key: SIGNER if value == "SIGNER" else value for key, value in expected.items()}
+        path.write_text(json.dumps({"good.json": own}))
+    read = read_expected(None if expected is None else path, root)
+    board = board_of_folder(folder, verifier, read)
+    if tier is None:
+        assert files(board) == []
+        assert "repository" in board.refused[0].problem
+        return
+    facts = board.boards[0].rows[0].facts
+    assert facts.tier == tier
+    assert facts.run.repository == REPOSITORY.removeprefix("https://github.com/")
+    assert facts.run.certified
+    assert any("compared with nothing" in note for note in board.notes) == (expected is None)
+    (seen,) = board.repositories
+    assert seen.runs == 1
+
+
 def test_strays_are_named(folder, verifier):
     (folder / "lost.sigstore.json").write_text("{}")
     (folder / "expected.txt").write_text('{"gone.json": {"repository": "a/b"}}')
