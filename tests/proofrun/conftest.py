@@ -1,6 +1,5 @@
 """Bundles of real runs, made once a session, and a verifier."""
 
-import copy
 import json
 import sys
 from pathlib import Path
@@ -12,8 +11,6 @@ from impact_twin.proofrun.bundle import bundle_bytes
 from impact_twin.proofrun.verify import Verifier
 
 sys.path.insert(0, str(Path(__file__).parent))
-
-DATA = Path(__file__).parent / "data"
 
 
 @pytest.fixture(scope="session")
@@ -56,5 +53,8 @@ def good(good_bytes):
 
 
 @pytest.fixture(scope="session")
-def copy_of():
-    return copy.deepcopy
+def small(suite, tmp_path_factory):
+    """The bytes of a small bundle, for fuzzing."""
+    from proofrun_runs import small_bytes
+
+    return small_bytes(suite, tmp_path_factory.mktemp("runs") / "small")

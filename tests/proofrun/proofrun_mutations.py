@@ -442,7 +442,7 @@ def ended(case, end, *, trace):
             name = f"new {record['trace']}"
             bundle["report"]["traces"][name] = {**copy.deepcopy(old), "termination": end}
             record["trace"] = name
-            _forget(bundle["report"])
+            forget(bundle["report"])
 
     return change
 
@@ -457,7 +457,7 @@ def hidden(case):
             termination="not_run", trace=None, position=None, duration_s=0, usage=None,
             model_calls=[], attempts=[], delivered=None, late_calls=0,
         )  # fmt: skip
-        _forget(bundle["report"])
+        forget(bundle["report"])
 
     return change
 
@@ -471,7 +471,7 @@ def cloned(source, target, twins):
             kept = report["pair_trials"][target][twin]["position"]
             clone = copy.deepcopy(report["pair_trials"][source][twin])
             report["pair_trials"][target][twin] = {**clone, "position": kept}
-        _forget(report)
+        forget(report)
 
     return change
 
@@ -482,7 +482,7 @@ def without_pair(pair, *, full):
         report["plan"]["pairs"].remove(pair)
         report["plan"]["full_suite"] = full
         report["pair_trials"] = [row for row in report["pair_trials"] if row["pair"] != pair]
-        _forget(report)
+        forget(report)
 
     return change
 
@@ -510,7 +510,7 @@ def first_trial_dropped(bundle):
     report["pair_trials"] = [
         {**row, "trial": row["trial"] - 1} for row in report["pair_trials"] if row["trial"] > 1
     ]
-    _forget(report)
+    forget(report)
 
 
 def more_trials(more):
@@ -533,7 +533,7 @@ def look(trial):
     return {"trial": trial, "stop": False, "reason": ""}
 
 
-def _forget(report):
+def forget(report):
     """Leave out traces and texts that nothing names any more."""
     named = set()
     for row in report["pair_trials"]:

@@ -8,7 +8,7 @@ import uuid
 from impact_twin.agents.calling import Instances, call_agent
 from impact_twin.agents.demo import Careful, Gullible, Wavering
 from impact_twin.agents.protocol import CaseOutcome, ModelCall, Usage
-from impact_twin.proofrun.bundle import make_bundle
+from impact_twin.proofrun.bundle import bundle_bytes, make_bundle
 from impact_twin.report.model import build_report
 from impact_twin.trials.case import Backoff
 from impact_twin.trials.plan import Limits, case_order, case_seed, make_plan
@@ -187,6 +187,13 @@ def messy_run(suite, folder, *, modes=MODES, trials=2, limits=LIMITS, **options)
         concurrency=4,
         backoff=Backoff(first_s=0.001, cap_s=0.01),
     )
+
+
+def small_bytes(suite, folder):
+    """Return the bytes of a small bundle with something of everything, for fuzzing."""
+    modes = ("calls", "fails_once", "altered", "plain")
+    found = messy_run(suite, folder, modes=modes, pairs=[suite.pairs[0].id])
+    return bundle_bytes(bundle_of(found, suite))
 
 
 def bundle_of(run_data, suite, *, gates=(), **options):
