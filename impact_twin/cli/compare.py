@@ -36,13 +36,22 @@ def compare(
         raise InputError(f"{len(sources)} reports are too many", mend=f"Name up to {MOST}.")
     if sources.count("-") > 1:
         raise InputError("standard input can be read once only", where="-")
+    from impact_twin.proofrun.foreign_files import take_foreign
     from impact_twin.report.comparison import compare_reports
     from impact_twin.report.comparison_text import render_comparison
     from impact_twin.report.files import load_report
 
     suite = None if folder is None else Path(folder)
-    reports = [(source, load_report(source, suite_folder=suite)) for source in sources]
-    result = compare_reports(reports, confidence)
+    taken = [(source, *take_foreign(source)) for source in sources]
+    if any(foreign is not None for _, foreign, _ in taken):
+        from impact_twin.proofrun.foreign_compare import compare_foreign
+
+        result = compare_foreign([(name, foreign) for name, foreign, _ in taken], confidence)
+    else:
+        reports = [
+            (name, load_report(name, suite_folder=suite, stdin=stdin)) for name, _, stdin in taken
+        ]
+        result = compare_reports(reports, confidence)
     if target is not None:
         write_json(target, result)
     if target != "-":

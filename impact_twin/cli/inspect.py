@@ -69,15 +69,31 @@ def inspect(
     Without --pair: the variable pairs, the most variable first, then the stable ones with what
     they may hide. With it: what its trials did, and the two that show its flip best.
     """
+    from impact_twin.proofrun.foreign_files import take_foreign
     from impact_twin.report.evidence import inspect_pair, inspect_report, suite_of_report
     from impact_twin.report.evidence_json import inspection_json
     from impact_twin.report.evidence_model import Choice
     from impact_twin.report.files import load_report
     from impact_twin.report.inspection import render_inspection, render_pair
 
+    foreign, stdin = take_foreign(source)
+    if foreign is not None:
+        from impact_twin.cli.import_ import inspect_foreign
+
+        asked = {"--class": bool(classes), "--twin": twin is not None}
+        inspect_foreign(
+            foreign,
+            pair=pair,
+            trial=trial,
+            trials=trials or None,
+            as_json=as_json,
+            plain=plain,
+            ours_only=[name for name, given in asked.items() if given],
+        )
+        return
     choice = Choice(twin=twin, classes=classes, trials=trials or None, trial=trial)
     path = None if folder is None else Path(folder)
-    report = load_report(source, suite_folder=path)
+    report = load_report(source, suite_folder=path, stdin=stdin)
     suite = suite_of_report(report, path)
     pair = pair or _only_pair(report, trial, trials, twin)
     overview = inspect_report(report, () if pair else classes)

@@ -25,10 +25,17 @@ def report(*, source: str, folder: str | None, plain: bool, force: bool, **optio
     """
     targets = take_exports(options)
     check_exports(targets, force=force)
+    from impact_twin.proofrun.foreign_files import take_foreign
     from impact_twin.report.files import load_report
 
+    foreign, stdin = take_foreign(source)
+    if foreign is not None:
+        from impact_twin.cli.import_ import report_foreign
+
+        report_foreign(foreign, targets, plain=plain)
+        return
     suite = None if folder is None else Path(folder)
-    content = load_report(source, suite_folder=suite)
+    content = load_report(source, suite_folder=suite, stdin=stdin)
     write_exports(content, targets, suite)
     if "-" not in targets.values():
         print_report(content, stream=sys.stdout, plain=plain)

@@ -60,7 +60,9 @@ def _figures(name: str, item: Mapping[str, JSON], p_value: float | None) -> str:
 def _row(cells: tuple[str, str, str, str, str, str, str]) -> str:
     name, a, b, difference, interval, p, verdict = cells
     short = name if len(name) <= 23 else name[:22] + "~"
-    return f"{short:23} {a:>7} {b:>7} {difference:>6} {interval:>16} {p:>5} {verdict}"
+    counts = f"{a:>7} {b:>7}" if len(a) + len(b) <= 14 else f"{a} {b}"
+    # Long counts take the room of the name's empty end.
+    return f"{short:{38 - len(counts)}} {counts} {difference:>6} {interval:>16} {p:>5} {verdict}"
 
 
 def _count(group: Mapping[str, JSON]) -> str:
