@@ -11,8 +11,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+import impact_twin
 from impact_twin.errors import ImpactTwinError
 
 _START = (
@@ -27,8 +29,9 @@ def run_fresh(job: dict[str, Any]) -> Any:
     Raises:
         ImpactTwinError: the child failed; the last line that it wrote is in the message.
     """
-    # The same folders, so that the child has the same AgentDojo; none that "here" would add.
-    path = [entry for entry in sys.path if entry]
+    # The same folders, so that the child has the same AgentDojo; not "wherever we are", though.
+    here = str(Path(impact_twin.__file__).parents[1])
+    path = list(dict.fromkeys([entry for entry in sys.path if entry] + [here]))
     done = subprocess.run(  # noqa: S603 - our own interpreter and our own code
         [sys.executable, "-I", "-c", _START, *path],
         input=json.dumps(job, ensure_ascii=True).encode("ascii"),

@@ -120,7 +120,7 @@ def _validator() -> Any:
     return Draft202012Validator(json.loads(path.read_text(encoding="utf-8")))
 
 
-def only(snapshot: Mapping[str, Any], versions: Sequence[str]) -> dict[str, Any]:
+def only(snapshot: Mapping[str, Any], versions: Sequence[str], where: str = "") -> dict[str, Any]:
     """Return a snapshot with the rules of some versions; all when none are named.
 
     Raises:
@@ -132,7 +132,9 @@ def only(snapshot: Mapping[str, Any], versions: Sequence[str]) -> dict[str, Any]
     for version in versions:
         if version not in known:
             raise InputError(
-                f"no benchmark version {version!r}", mend=f"There are {', '.join(known)}."
+                f"no benchmark version {version!r}",
+                where=where,
+                mend=f"There are {', '.join(known)}.",
             )
     rules = [rule for rule in snapshot["rules"] if rule["version"] in versions]
     return {**snapshot, "rules": rules}

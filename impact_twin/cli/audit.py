@@ -88,7 +88,7 @@ def rules(
     described = snapshot.only(survey[STATES[state]], versions)
     found = None
     if against and stored is not None:
-        found = (against, snapshot.compare(snapshot.only(stored, versions), described))
+        found = (against, snapshot.compare(snapshot.only(stored, versions, against), described))
     report = rules_page.rules_report(survey, comparisons, described, STATES[state], found)
     document = rules_page.rules_document(report, comparisons, found, list_rules=bool(versions))
     if save_to:

@@ -1,7 +1,10 @@
 """Records and answers that several tests share; each fresh interpreter is started once."""
 
+import fcntl
 import itertools
 import json
+import os
+import pickle
 from pathlib import Path
 
 import pytest
@@ -65,10 +68,23 @@ def make_record(messages, name="a.json", **changes):
     return parse_record(name, json.dumps(record_json(messages, **changes)).encode())
 
 
+def once(tmp_path_factory, name, make):
+    """Make a thing once for all workers of a parallel test run."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return make()
+    folder = tmp_path_factory.getbasetemp().parent
+    done = folder / f"audit-{name}.pickle"
+    with (folder / f"audit-{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            done.write_bytes(pickle.dumps(make()))
+        return pickle.loads(done.read_bytes())
+
+
 @pytest.fixture(scope="session")
-def survey():
+def survey(tmp_path_factory):
     """The rules at start-up, after importing what it leaves out, and after rebuilding."""
-    return take_survey()
+    return once(tmp_path_factory, "survey", take_survey)
 
 
 @pytest.fixture(scope="session")
@@ -135,11 +151,11 @@ OTHER = RuleChoice("v1.1.2", rebuilt=True)
 
 
 @pytest.fixture(scope="session")
-def examined():
+def examined(tmp_path_factory):
     """The excerpt's and the made records, examined under the loaded and the other rule."""
     excerpt = read_records(EXCERPT)
-    records = (*excerpt.records, *MADE.values())
-    return examine(RecordSet(records, excerpt.unreadable, excerpt.others), other=OTHER)
+    records = RecordSet((*excerpt.records, *MADE.values()), excerpt.unreadable, excerpt.others)
+    return once(tmp_path_factory, "examined", lambda: examine(records, other=OTHER))
 
 
 @pytest.fixture(scope="session")
@@ -154,8 +170,8 @@ def excerpt(examined):
 
 
 @pytest.fixture(scope="session")
-def released():
+def released(tmp_path_factory):
     """All 7,400 released records, examined; the slowest thing here, done once."""
     if not RELEASED.is_file():
         pytest.skip("../shared is not here: the 7,400 released records can't be audited")
-    return examine(read_records(RELEASED), other=OTHER)
+    return once(tmp_path_factory, "released", lambda: examine(read_records(RELEASED), other=OTHER))
