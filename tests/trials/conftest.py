@@ -22,13 +22,14 @@ ROOT = HERE.parents[1]
 class FunctionSource:
     """An agent source that is one function of the case request."""
 
-    def __init__(self, function, **identity):
+    def __init__(self, function, kind="model", **identity):
         self.function = function
-        self._identity = {"name": "function", "kind": "test", **identity}
+        self._kind = kind
+        self._identity = {"name": "function", "kind": kind, **identity}
 
     @property
     def spec(self):
-        return {"kind": "test"}
+        return {"kind": self._kind}
 
     def identity(self):
         return dict(self._identity)

@@ -20,7 +20,7 @@ def test_same_error_four_times_stops():
     line = breaker.saw(AUTH)
     assert line.startswith("4 cases in a row failed for one reason (auth, HTTP 401): wrong key.")
     assert "API key" in line
-    assert "--resume" in line
+    assert "begin a new run" in line
 
 
 def test_as_many_as_run_at_once_may_fail_first():

@@ -20,8 +20,8 @@ SERVER_ERROR = CaseOutcome("infrastructure_error", error_kind="server_error", ht
 
 @pytest.fixture
 def run_case(suite, source_of, plan_of):
-    def go(function, key=KEY, earlier=None, first_s=0.001, stopping=None, **limits):
-        source = source_of(function)
+    def go(function, key=KEY, earlier=None, first_s=0.001, stopping=None, kind="model", **limits):
+        source = source_of(function, kind)
         runner = CaseRunner(
             plan_of(source, limits=limits),
             suite,
@@ -162,6 +162,29 @@ def test_no_retry_after_an_attempt_that_the_world_rejected(run_case, suite):
         return SERVER_ERROR
 
     assert len(run_case(agent, retries=3).record.attempts) == 1
+
+
+def test_an_agents_own_word_gets_another_try_only_before_its_first_tool_call(run_case):
+    """Else code of the user's could throw a run away that it did not like."""
+
+    def after_a_call(request):
+        request.call("list_documents", {})
+        return SERVER_ERROR
+
+    def before(request):
+        return SERVER_ERROR
+
+    tries = {
+        (kind, agent.__name__): len(run_case(agent, kind=kind, retries=2).record.attempts)
+        for kind in ("factory", "model")
+        for agent in (after_a_call, before)
+    }
+    assert tries == {
+        ("factory", "after_a_call"): 1,
+        ("factory", "before"): 3,
+        ("model", "after_a_call"): 3,
+        ("model", "before"): 3,
+    }
 
 
 def test_timeout_in_the_agent_and_in_a_request_differ(run_case):

@@ -41,6 +41,7 @@ def test_confidence_outside_the_open_interval_is_refused(plan_of, confidence):
         ({"timeout_s": 0}, "--timeout"),
         ({"timeout_s": float("inf")}, "--timeout"),
         ({"timeout_s": float("nan")}, "--timeout"),
+        ({"timeout_s": 1e10}, "--timeout"),
         ({"retries": -1}, "--retries"),
         ({"retries": 1.5}, "--retries"),
         ({"max_cost_usd": 0.0}, "--max-cost-usd"),
