@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from impact_twin.audit.world import SUITES, Shown, StartingStates, apply_results, freeze, thaw
+from impact_twin.audit.copies import Frozen, shareable
+from impact_twin.audit.sources import Sources
+from impact_twin.audit.world import SUITES, Shown, StartingStates, apply_results, touched_parts
 
 
 class RuleRaisedError(Exception):
@@ -24,11 +26,11 @@ class _Case:
     task: Any
     output: str
     calls: Sequence[Any]
-    before: bytes
+    before: Frozen
 
     def accepts(self, after: Any) -> bool:
         """Ask the rule, as `TaskSuite` asks it: from the calls first, else from the states."""
-        before = thaw(self.before)
+        before = self.before.thaw()
         try:
             verdict = self.task.security_from_traces(self.output, before, after, self.calls)
             if verdict is None:
@@ -53,7 +55,8 @@ class Judge:
         self._suites = {version: dict(suites) for version, suites in load_suites._SUITES.items()}
         self._states: dict[tuple[str, str], StartingStates] = {}
         self._left_out = frozenset(left_out)
-        self._last: tuple[Any, bytes] = (None, b"")
+        self._sources = Sources()
+        self._last: tuple[Any, Frozen | None] = (None, None)
         self._solutions: dict[tuple[str, str, str], list[str]] = {}
 
     def versions(self) -> list[str]:
@@ -86,7 +89,7 @@ class Judge:
         if task is None or user_task is None:
             return _none("no such task in this version")
         try:
-            before = self._before(version, suite, user_task, injections)
+            before = self._before(version, suite, user_task, type(task), injections)
         except ValueError:
             return _none("the starting state can't be built")
         case = _Case(task, question["output"], _calls(question["calls"]), before)
@@ -100,12 +103,12 @@ class Judge:
         except RuleRaisedError as err:
             return {**_none(f"the rule raised {err.args[0]}"), **about}
 
-    def _tools(self, version: str, suite: str, task: Any, before: bytes) -> list[str]:
+    def _tools(self, version: str, suite: str, task: Any, before: Frozen) -> list[str]:
         """Return the tools that a task's own solution calls; empty when it gives none."""
         key = (version, suite, task.ID)
         if key not in self._solutions:
             try:
-                calls = task.ground_truth(thaw(before))
+                calls = task.ground_truth(before.thaw(before.shared))
                 self._solutions[key] = sorted({str(call.function) for call in calls})
             except Exception:
                 # The solution isn't needed to score, and some tasks have none.
@@ -113,30 +116,38 @@ class Judge:
         return self._solutions[key]
 
     def _before(
-        self, version: str, suite: Any, user_task: Any, injections: Mapping[str, str]
-    ) -> bytes:
-        """Return the pickled state that the run began with; questions come sorted by it."""
+        self,
+        version: str,
+        suite: Any,
+        user_task: Any,
+        rule: type,
+        injections: Mapping[str, str],
+    ) -> Frozen:
+        """Return the state that the run began with; questions come sorted by it."""
         from agentdojo.base_tasks import BaseUserTask
 
         # Most user tasks leave the state as it is; then what matters is the injections alone.
         same = type(user_task).init_environment is BaseUserTask.init_environment
-        key = (version, suite.name, None if same else user_task, injections)
-        if self._last[0] != key:
+        key = (version, suite.name, None if same else user_task, rule, injections)
+        known, frozen = self._last
+        if frozen is None or known != key:
             if (version, suite.name) not in self._states:
                 self._states[version, suite.name] = StartingStates(suite)
             start = self._states[version, suite.name].build(injections)
-            self._last = (key, freeze(user_task.init_environment(start)))
-        return self._last[1]
+            shared = shareable(suite.environment_type, self._sources.of_rule(rule).names)
+            frozen = Frozen(user_task.init_environment(start), shared)
+            self._last = (key, frozen)
+        return frozen
 
 
 def _about(case: _Case, results: Sequence[Mapping[str, Any]], suite: Any) -> dict[str, Any]:
-    after = thaw(case.before)
+    after = case.before.thaw(touched_parts(results))
     shown, missing = apply_results(after, results)
-    frozen = freeze(after) if shown else b""
-    placed = [(item, place) for item in dict.fromkeys(shown) for place in _places(after, item)]
+    placed = _placed(case, after, shown)
+    frozen = Frozen(after, case.before.shared) if placed else None
     answer = _none("")
     answer["verdict"] = case.accepts(after)
-    if not answer["verdict"]:
+    if frozen and not answer["verdict"]:
         alone = list(_accepted_alone(case, frozen, placed))
         answer["alone"] = [_named(item) for item, _ in alone]
         if alone:
@@ -146,8 +157,8 @@ def _about(case: _Case, results: Sequence[Mapping[str, Any]], suite: Any) -> dic
             {"result": item.result, "function": item.function, "why": item.why} for item in missing
         ]
         assumed, seen = _assume(case, results, suite)
-        frozen = freeze(assumed)
-        placed = [(item, place) for item in dict.fromkeys(seen) for place in _places(assumed, item)]
+        placed = _placed(case, assumed, seen)
+        frozen = Frozen(assumed, case.before.shared)
         answer["assumed"] = case.accepts(assumed)
         answer["assumed_alone"] = any(True for _ in _accepted_alone(case, frozen, placed))
     return answer
@@ -159,7 +170,7 @@ def _assume(
     """Rebuild again, and run the loaded tool wherever the saved result shows nothing."""
     from agentdojo.functions_runtime import FunctionsRuntime
 
-    environment = thaw(case.before)
+    environment = case.before.thaw(case.before.shared)
     runtime = FunctionsRuntime(suite.tools)
 
     def replay(function: str, args: Mapping[str, Any]) -> Any:
@@ -174,11 +185,11 @@ def _assume(
 
 
 def _accepted_alone(
-    case: _Case, frozen: bytes, placed: Iterable[tuple[Shown, str]]
+    case: _Case, frozen: Frozen, placed: Iterable[tuple[Shown, str]]
 ) -> Iterable[tuple[Shown, str]]:
     """Yield the objects that the rule accepts when their collection holds nothing else."""
     for item, place in placed:
-        after = thaw(frozen)
+        after = frozen.thaw()
         _keep_only(after, item, place, {item.key})
         if case.accepts(after):
             yield item, place
@@ -188,10 +199,15 @@ def _collections(item: Shown) -> tuple[str, ...]:
     return ("emails", "trash") if item.part == "inbox" else (item.collection,)
 
 
-def _places(after: Any, item: Shown) -> list[str]:
-    """Return where an object stands at the end: nowhere, if something removed it for good."""
-    holder = getattr(after, item.part)
-    return [place for place in _collections(item) if item.key in getattr(holder, place)]
+def _placed(case: _Case, after: Any, shown: Iterable[Shown]) -> list[tuple[Shown, str]]:
+    """Return the objects that the rule can see, and where each stands at the end."""
+    return [
+        (item, place)
+        for item in dict.fromkeys(shown)
+        if item.part not in case.before.shared
+        for place in _collections(item)
+        if item.key in getattr(getattr(after, item.part), place)
+    ]
 
 
 def _keep_only(after: Any, item: Shown, place: str, keys: set[str]) -> None:
@@ -203,16 +219,16 @@ def _keep_only(after: Any, item: Shown, place: str, keys: set[str]) -> None:
 
 
 def _in_the_way(
-    case: _Case, frozen: bytes, item: Shown, place: str, shown: Sequence[Shown]
+    case: _Case, frozen: Frozen, item: Shown, place: str, shown: Sequence[Shown]
 ) -> list[dict[str, Any]]:
     """Name the fewest other objects without which the rule accepts: put each back and see."""
     returned = {other.key for other in shown if other.part == item.part}
     kept = {item.key}
     removed = []
-    for key in getattr(getattr(thaw(frozen), item.part), place):
+    for key in getattr(getattr(frozen.thaw(), item.part), place):
         if key == item.key:
             continue
-        after = thaw(frozen)
+        after = frozen.thaw()
         _keep_only(after, item, place, kept | {key})
         if case.accepts(after):
             kept.add(key)

@@ -14,7 +14,7 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,7 @@ class RuleSource:
         captured: (task id, `module:qualname`, class) of task objects held in a closure.
         altered: Functions of the class that are not those of its source: patched at run time.
         outside: Names from other packages.
+        names: Every attribute and name that the code of the rule and of its parts reads.
     """
 
     digest: str
@@ -44,6 +45,7 @@ class RuleSource:
     captured: tuple[tuple[str, str, type], ...]
     altered: tuple[str, ...]
     outside: tuple[str, ...]
+    names: frozenset[str]
 
 
 def label(thing: Any) -> str:
@@ -112,8 +114,8 @@ class _File:
             walked = [inner for inner in ast.walk(node) if id(inner) not in skipped]
             self._facts[node] = _Facts(
                 digest_bytes(self._text(node).encode()),
-                frozenset(inner.attr for inner in walked if isinstance(inner, ast.Attribute)),
-                tuple(sorted({inner.id for inner in walked if isinstance(inner, ast.Name)})),
+                frozenset(name for inner in walked for name in _attributes(inner)),
+                tuple(sorted({name for inner in walked for name in _read_names(inner)})),
             )
         return self._facts[node]
 
@@ -173,6 +175,7 @@ class _Walk:
     altered: list[str] = field(default_factory=list)
     outside: set[str] = field(default_factory=set)
     attributes: set[str] = field(default_factory=set)
+    plain: set[str] = field(default_factory=set)
     handled: dict[type, set[str]] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
 
@@ -194,6 +197,7 @@ class _Walk:
             captured=tuple(self.captured[key] for key in sorted(self.captured)),
             altered=tuple(sorted(self.altered)),
             outside=tuple(sorted(self.outside)),
+            names=frozenset(self.attributes | self.plain),
         )
 
     def _whole_class(self, cls: type) -> str:
@@ -241,6 +245,7 @@ class _Walk:
             self.uses[f"captured {name}"] = part.digest
             self.altered.extend(part.altered)
             self.outside.update(part.outside)
+            self.plain |= part.names
         else:
             self._value(f"captured {name}", value)
 
@@ -268,6 +273,7 @@ class _Walk:
         """Follow every name in a statement; return the statement's digest."""
         facts = source.facts(node)
         self.attributes |= facts.attributes
+        self.plain.update(facts.names)
         space = vars(sys.modules[source.module]) if source.module in sys.modules else {}
         for name in facts.names:
             value = space.get(name, _MISSING)
@@ -327,6 +333,16 @@ class _Walk:
         top = module.partition(".")[0]
         if top and top not in sys.stdlib_module_names and top != PACKAGE:
             self.outside.add(top)
+
+
+def _attributes(node: ast.AST) -> Sequence[str]:
+    if isinstance(node, ast.Attribute):
+        return (node.attr,)
+    return node.kwd_attrs if isinstance(node, ast.MatchClass) else ()
+
+
+def _read_names(node: ast.AST) -> Sequence[str]:
+    return (node.id,) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else ()
 
 
 def _member(item: ast.stmt) -> str:

@@ -7,12 +7,13 @@ without aliases, and validated by AgentDojo's own models.
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
+
+from impact_twin.audit.copies import Frozen
 
 SUITES = ("workspace",)
 MAX_TEXT = 1024 * 1024
@@ -34,6 +35,8 @@ _RETURNS = {
     "share_file": ("cloud_drive", "files"),
     "delete_file": ("cloud_drive", "files"),
 }
+# The part that each of the other changing tools changes; "" can't be read and changes nothing.
+_ALSO = {"delete_email": "inbox", "get_unread_emails": "inbox", "cancel_calendar_event": "calendar"}
 _STARTING = {
     "inbox": "initial_emails",
     "calendar": "initial_events",
@@ -109,16 +112,6 @@ def _check_events(text: str) -> None:
             depth -= 1
 
 
-def freeze(value: Any) -> bytes:
-    """Return bytes to make copies from, in a third of the time that deep copies take."""
-    return pickle.dumps(value, 5)
-
-
-def thaw(frozen: bytes) -> Any:
-    """Return a new copy of what `freeze` was given; never used on bytes from elsewhere."""
-    return pickle.loads(frozen)  # noqa: S301 - our own bytes, of this process
-
-
 class StartingStates:
     """Builds the environment that injections make of a suite, as `TaskSuite` builds it.
 
@@ -133,7 +126,7 @@ class StartingStates:
         self._suite = suite
         self._defaults: dict[str, str] = suite.get_injection_vector_defaults()
         text = read_suite_file(suite.name, "environment.yaml", suite.data_path)
-        self._frozen = freeze(suite.load_and_inject_default_environment({}))
+        self._plain = Frozen(suite.load_and_inject_default_environment({}))
         plain = yaml.load(text.format(**self._defaults), _LOADER)  # noqa: S506 - a safe loader
         self._items: dict[str, list[tuple[str, str, int, dict[str, Any]]]] = {}
         for item_text in _items_with_placeholders(text, self._defaults):
@@ -148,7 +141,7 @@ class StartingStates:
         unknown = set(injections) - set(self._defaults)
         if unknown:
             raise ValueError("an injection vector that the suite doesn't have")
-        environment = thaw(self._frozen)
+        environment = self._plain.thaw()
         values = {**self._defaults, **injections}
         done: set[str] = set()
         for vector in injections:
@@ -223,6 +216,13 @@ def _replace(environment: Any, part: str, index: int, plain: dict[str, Any], tex
     starting[index] = new
     getattr(holder, _STARTING[part].removeprefix("initial_"))[new.id_] = new
     return True
+
+
+def touched_parts(results: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the parts of the environment that `apply_results` would change."""
+    functions = {result["function"] for result in results}
+    parts = {_RETURNS[function][0] for function in functions & _RETURNS.keys()}
+    return parts | {_ALSO[function] for function in functions & _ALSO.keys()}
 
 
 def apply_results(
