@@ -51,9 +51,19 @@ def test_the_check_script_calls_the_test_command_of_the_readme():
 
 def test_every_link_of_the_docs_leads_somewhere():
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+        prose = re.sub(
+            r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL
+        )
+        for target in re.findall(r"\]\(([^)#\s]+)", prose):
             if not target.startswith(("http://", "https://", "mailto:")):
                 assert (page.parent / target).exists(), f"{page.name} -> {target}"
+
+
+def test_no_generated_table_is_empty():
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        empty = re.findall(r"<!-- table: (.+?) -->\n(?:<!-- end|\s*\Z)", text)
+        assert not empty, f"{page.name}: {empty}"
 
 
 if __name__ == "__main__":

@@ -48,15 +48,38 @@ def take_exports(options: dict[str, Any]) -> dict[str, str]:
     return {name: target for name, target in asked.items() if target is not None}
 
 
-def check_exports(targets: Mapping[str, str], *, force: bool) -> None:
+def absolute_targets(targets: Mapping[str, str]) -> dict[str, str]:
+    """Return the targets with absolute paths: an agent may change the working directory."""
+    return {
+        name: target if target == "-" else str(Path(target).absolute())
+        for name, target in targets.items()
+    }
+
+
+def check_exports(
+    targets: Mapping[str, str], *, force: bool, directory: Path | None = None
+) -> None:
     """Refuse targets that can't be written, or that get in each other's way.
+
+    Args:
+        targets: File, or `-`, by format.
+        force: Whether files may be overwritten.
+        directory: The run directory that will be made, if any.
 
     Raises:
         InputError: see `check_target`; or two targets are one.
     """
     for name, target in targets.items():
         check_target(target, force=force, option=f"--{name}")
-        same = [other for other, file in targets.items() if other < name and file == target]
+        if directory is not None and target != "-" and Path(target).absolute() == directory:
+            raise InputError(
+                f"{target} is the run directory", where=f"--{name}", mend="Name a file."
+            )
+        same = [
+            other
+            for other, file in targets.items()
+            if other < name and (file == target or Path(file).resolve() == Path(target).resolve())
+        ]
         if same:
             raise InputError(
                 f"--{same[0]} goes to {target} too", where=f"--{name}", mend="Name another file."

@@ -69,8 +69,6 @@ def main(args: list[str] | None = None) -> None:
     try:
         result: Any = cli.main(args=args, prog_name="impact-twin", standalone_mode=False)
         code = result if isinstance(result, int) else 0
-        if sys.stdout is not None:
-            sys.stdout.flush()
     except ImpactTwinError as err:
         _say(f"Error: {escape(err.line())}")
         code = err.exit_code
@@ -82,10 +80,20 @@ def main(args: list[str] | None = None) -> None:
         _say(_usage(err))
         code = 2
     except BrokenPipeError:
-        # The reader has gone; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
+        code = 141  # the reader has gone; there is nobody left to tell
+    _give_up_standard_output()
     sys.exit(code)
+
+
+def _give_up_standard_output() -> None:
+    """Keep the interpreter from failing at its end on a stream that can't be written to."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(err: click.ClickException) -> str:

@@ -34,29 +34,35 @@ def wants_color(stream: TextIO | None) -> bool:
 def say(text: str, stream: TextIO | None = None) -> None:
     """Write text and a newline; what the encoding can't show is written as an escape.
 
-    A closed stream is no error of the run: the report is on disk already.
+    A stream that is closed or full is no error of the run: the report is on disk already.
     """
-    stream = sys.stdout if stream is None else stream
+    with contextlib.suppress(OSError, ValueError):
+        _write(text, sys.stdout if stream is None else stream)
+
+
+def _write(text: str, stream: TextIO | None) -> None:
     if stream is None:  # the process was started with it closed
-        return
+        raise ValueError("the stream is closed")
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    safe = text.encode(encoding, "backslashreplace").decode(encoding)
-    with contextlib.suppress(BrokenPipeError, ValueError):
-        stream.write(safe + "\n")
-        stream.flush()
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    stream.flush()
 
 
 def check_target(target: str | None, *, force: bool, option: str) -> None:
     """Refuse an output file that can't be written, before anything is paid for.
 
     Raises:
-        InputError: it exists and `force` is false, is a folder, or its folder isn't writable.
+        InputError: it exists and `force` is false, no regular file, or its folder isn't writable.
     """
     if target is None or target == "-":
         return
     path = Path(target)
     if path.is_dir():
         raise InputError(f"{target} is a folder", where=option, mend="Name a file.")
+    if path.exists() and not path.is_file():
+        raise InputError(
+            f"{target} is no regular file", where=option, mend="Use - for standard output."
+        )
     if path.exists() and not force:
         raise InputError(
             f"{target} exists", where=option, mend="Name another file, or add --force."
@@ -75,7 +81,13 @@ def write_target(target: str, text: str) -> None:
         InputError: the file can't be written.
     """
     if target == "-":
-        say(text.removesuffix("\n"))
+        try:
+            _write(text.removesuffix("\n"), sys.stdout)
+        except BrokenPipeError:
+            raise  # the reader has gone; main ends quietly
+        except (OSError, ValueError) as err:
+            reason = getattr(err, "strerror", None) or str(err)
+            raise InputError(f"can't be written: {reason}", where="standard output") from None
         return
     path = Path(target)
     try:

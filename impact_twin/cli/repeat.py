@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import re
+import contextlib
+import os
+import shlex
 import sys
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from impact_twin.cli.exports import check_exports, export_options, take_exports, write_exports
+from impact_twin.cli.exports import (
+    absolute_targets,
+    check_exports,
+    export_options,
+    take_exports,
+    write_exports,
+)
+from impact_twin.cli.job import Job, new_job, resumed_job
 from impact_twin.cli.output import say
 from impact_twin.cli.progress import show_progress
 from impact_twin.cli.show import print_report
@@ -20,53 +27,11 @@ from impact_twin.errors import InputError, StoppedError
 from impact_twin.text import escape
 
 if TYPE_CHECKING:
-    from impact_twin.agents.protocol import AgentSource
-    from impact_twin.procurement.suite import Suite
     from impact_twin.report.gates import Gate
     from impact_twin.report.until import Until
-    from impact_twin.trials.plan import Limits
     from impact_twin.trials.records import RunData
 
 REPORT_FILE = "report.json"
-# What a resumed run takes from its plan.
-FIXED_BY_PLAN = {
-    "agent": "--agent",
-    "model": "--model",
-    "pipeline": "--pipeline",
-    "temperature": "--temperature",
-    "max_reply_tokens": "--max-reply-tokens",
-    "max_iters": "--max-iters",
-    "api_base": "--api-base",
-    "name": "--name",
-    "trials": "--trials",
-    "confidence": "--confidence",
-    "seed": "--seed",
-    "pairs": "--pairs",
-    "timeout": "--timeout",
-    "retries": "--retries",
-    "isolation": "--isolation",
-    "until": "--until",
-    "out": "--out",
-}
-
-
-@dataclass(frozen=True)
-class Job:
-    """Everything that `repeat` runs with, checked.
-
-    Attributes:
-        plan: The content of plan.json.
-        suite: The suite.
-        source: The agent, prepared.
-        directory: The run directory.
-        resume: Whether the directory holds a run to go on with.
-    """
-
-    plan: Mapping[str, Any]
-    suite: Suite
-    source: AgentSource
-    directory: Path
-    resume: bool
 
 
 @click.command()
@@ -116,147 +81,32 @@ def repeat(
     Each finished case is on disk before the next one starts; --resume finishes a run that stopped.
 
     \b
-    Exit code: 0 held; 1 a gate failed; 2 usage or input; 3 stopped before the plan ended;
-    130, 143 by signal.
+    Exit code: 0 held; 1 a gate failed, or no case ran to its end; 2 usage or input;
+    3 stopped before the plan ended; 130, 143 by signal.
     """  # noqa: D301 (click's mark for lines to keep)
-    from impact_twin.report.files import write_report
-    from impact_twin.report.model import build_report
-
     targets = take_exports(options)
-    check_exports(targets, force=force)
     gates = _gates(gate, gate_pairs)
-    job = _resumed(resume, folder, options) if resume else _new(folder, force, options)
+    with _standard_output_to_error():
+        job = resumed_job(resume, folder, options) if resume else new_job(folder, force, options)
+    check_exports(targets, force=force, directory=job.directory)
+    targets = absolute_targets(targets)
+    gates = gates or (_earlier_gates(job) if job.resume else [])
     _check_gates(gates, job.plan)
     if plan_only:
         return _write_plan(job, force=force, quiet=quiet)
+    suite_folder = None if folder is None else Path(folder).absolute()
     run, code = _execute(job, concurrency=concurrency, quiet=quiet, force=force)
+    from impact_twin.report.model import build_report
+
     report = build_report(run, job.suite, gates=gates)
-    write_report(report, job.directory / REPORT_FILE, force=True)
-    write_exports(report, targets, None if folder is None else Path(folder))
     stream = sys.stderr if "-" in targets.values() else sys.stdout
     if not quiet:
         print_report(report, stream=stream)
-        _next_steps(job.directory, run, stream)
-    elif run.stopped:
-        say(f"Stopped: {escape(run.stopped)}", sys.stderr)
-    return code or _gate_code(report)
-
-
-def _new(folder: str | None, force: bool, options: dict[str, Any]) -> Job:
-    from impact_twin.trials.journal import check_directory
-    from impact_twin.trials.plan import make_plan
-
-    suite = _suite(folder)
-    source = _source(options)
-    arguments = _plan_arguments(options)
-    # The settings are checked before the agent is imported, and again with its identity.
-    out = options["out"]
-    directory = Path(out) if out else _fresh_directory(str(source.identity()["name"]))
-    check_directory(directory, force=force)
-    make_plan(suite, source, **arguments)
-    source.prepare()
-    return Job(make_plan(suite, source, **arguments), suite, source, directory, resume=False)
-
-
-def _resumed(directory: str, folder: str | None, options: dict[str, Any]) -> Job:
-    from impact_twin.agents import load_source
-    from impact_twin.report.files import suite_of_plan
-    from impact_twin.trials.plan import read_plan, renew_plan
-
-    given = [name for key, name in FIXED_BY_PLAN.items() if options[key] is not None]
-    if given:
-        raise InputError(
-            "a resumed run keeps the settings of its plan",
-            where=given[0],
-            mend="Leave it out, or start a new run with another --out.",
-        )
-    stored = read_plan(Path(directory))
-    suite = suite_of_plan(stored, None if folder is None else Path(folder))
-    source = load_source(stored["spec"])
-    source.prepare()
-    plan = renew_plan(stored, suite, source)
-    budget = plan["identity"]["run"]["limits"]
-    for name in ("max_cost_usd", "max_tokens"):
-        if options[name] is not None:
-            budget[name] = options[name]
-    _limits(plan).check()
-    return Job(plan, suite, source, Path(directory), resume=True)
-
-
-def _suite(folder: str | None) -> Suite:
-    from impact_twin.procurement.suite import load_suite
-
-    return load_suite(None if folder is None else Path(folder))
-
-
-def _source(options: dict[str, Any]) -> AgentSource:
-    from impact_twin.agents import load_source, spec_from_options
-
-    return load_source(
-        spec_from_options(
-            agent=options["agent"],
-            model=options["model"],
-            pipeline=options["pipeline"],
-            temperature=options["temperature"],
-            max_tokens=options["max_reply_tokens"],
-            api_base=options["api_base"],
-            max_iters=options["max_iters"],
-            name=options["name"],
-        )
-    )
-
-
-def _plan_arguments(options: dict[str, Any]) -> dict[str, Any]:
-    from impact_twin.trials.plan import Limits
-
-    limits = {
-        "timeout_s": options["timeout"],
-        "retries": options["retries"],
-        "max_cost_usd": options["max_cost_usd"],
-        "max_tokens": options["max_tokens"],
-    }
-    arguments = {
-        "trials": 10 if options["trials"] is None else options["trials"],
-        "pairs": _names(options["pairs"]),
-        "confidence": options["confidence"],
-        "seed": options["seed"],
-        "isolation": options["isolation"],
-        "until": _rule(options["until"]),
-        "limits": Limits(**{key: value for key, value in limits.items() if value is not None}),
-    }
-    return {key: value for key, value in arguments.items() if value is not None}
-
-
-def _rule(text: str | None) -> str | None:
-    if text is not None:
-        from impact_twin.report.until import read_rule
-
-        read_rule(text)
-    return text
-
-
-def _stop_rule(job: Job) -> Until | None:
-    from impact_twin.report.until import Until
-
-    text = job.plan["identity"]["run"]["until"]
-    return None if text is None else Until(text, job.suite, job.plan)
-
-
-def _limits(plan: Mapping[str, Any]) -> Limits:
-    from impact_twin.trials.plan import plan_limits
-
-    return plan_limits(plan)
-
-
-def _names(pairs: str | None) -> Sequence[str] | None:
-    return None if pairs is None else [name.strip() for name in pairs.split(",") if name.strip()]
-
-
-def _fresh_directory(name: str) -> Path:
-    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "agent"
-    stem = f"{slug}-{time.strftime('%Y%m%d-%H%M%S')}"
-    candidates = [Path("runs") / stem, *(Path("runs") / f"{stem}-{n}" for n in range(2, 100))]
-    return next((path for path in candidates if not path.exists()), candidates[-1])
+    saved = _save(report, job, targets, suite_folder)
+    _last_words(run, report, "" if quiet else _go_on(job, gates, folder), stream)
+    if saved and not quiet:
+        say(f"Saved in {escape(str(job.shown))}", stream)
+    return code or (_code_of(report) if saved else StoppedError.exit_code)
 
 
 def _gates(suite: Sequence[str], pairs: Sequence[str]) -> list[Gate]:
@@ -275,11 +125,21 @@ def _check_gates(gates: Sequence[Gate], plan: Mapping[str, Any]) -> None:
     )
 
 
+def _earlier_gates(job: Job) -> list[Gate]:
+    from impact_twin.report.files import gates_beside
+
+    return gates_beside(job.directory)
+
+
 def _execute(job: Job, *, concurrency: int, quiet: bool, force: bool) -> tuple[RunData, int]:
     from impact_twin.trials.interrupt import Interrupt
     from impact_twin.trials.runner import run
 
-    with Interrupt() as interrupt, show_progress(job.suite, quiet=quiet) as progress:
+    with (
+        Interrupt() as interrupt,
+        show_progress(job.suite, quiet=quiet) as progress,
+        _standard_output_to_error(),
+    ):
         data = run(
             job.plan,
             job.suite,
@@ -297,6 +157,13 @@ def _execute(job: Job, *, concurrency: int, quiet: bool, force: bool) -> tuple[R
     return data, StoppedError.exit_code if data.stopped else 0
 
 
+def _stop_rule(job: Job) -> Until | None:
+    from impact_twin.report.until import Until
+
+    text = job.plan["identity"]["run"]["until"]
+    return None if text is None else Until(text, job.suite, job.plan)
+
+
 def _write_plan(job: Job, *, force: bool, quiet: bool) -> int:
     from impact_twin.trials.journal import write_plan
 
@@ -304,21 +171,77 @@ def _write_plan(job: Job, *, force: bool, quiet: bool) -> int:
         raise InputError("the plan is there already", where="--plan-only", mend="Leave it out.")
     write_plan(job.directory, job.plan, force=force)
     if not quiet:
-        shown = escape(str(job.directory))
-        say(f"Planned in {shown}. Run it with:  impact-twin repeat --resume {shown}")
+        go_on = _command("--resume", str(job.shown))
+        say(f"Planned in {escape(str(job.shown))}. Run it with:  {go_on}")
     return 0
 
 
-def _gate_code(report: Mapping[str, Any]) -> int:
+@contextlib.contextmanager
+def _standard_output_to_error() -> Iterator[None]:
+    """Send what an agent prints, or its children, to standard error: ours alone is the report."""
+    try:
+        ours, theirs = sys.stdout.fileno(), sys.stderr.fileno()
+        sys.stdout.flush()
+        kept = os.dup(ours)
+    except (AttributeError, OSError, ValueError):  # a stream is closed, or has no descriptor
+        yield
+        return
+    os.dup2(theirs, ours)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, ours)
+        os.close(kept)
+
+
+def _save(
+    report: Mapping[str, Any], job: Job, targets: Mapping[str, str], folder: Path | None
+) -> bool:
+    """Write the report and the files asked for; a failure is said, and never hides the run."""
+    from impact_twin.report.files import write_report
+
+    try:
+        write_report(report, job.directory / REPORT_FILE, force=True)
+        write_exports(report, targets, folder)
+    except InputError as err:
+        say(f"Error: {escape(err.line())}", sys.stderr)
+        return False
+    return True
+
+
+def _code_of(report: Mapping[str, Any]) -> int:
     from impact_twin.report.gates import all_held
 
-    return 0 if all_held(report["summary"]) else 1
+    return 0 if all_held(report["summary"]) and not _without_result(report) else 1
 
 
-def _next_steps(directory: Path, run: RunData, stream: TextIO) -> None:
-    shown = escape(str(directory))
+def _without_result(report: Mapping[str, Any]) -> list[str]:
+    from impact_twin.report.warnings import NO_RESULT
+
+    found = report["summary"]["warnings"]
+    return [warning["text"] for warning in found if warning["code"] in NO_RESULT]
+
+
+def _go_on(job: Job, gates: Sequence[Gate], folder: str | None) -> str:
+    arguments = ["--resume", str(job.shown)]
+    if folder is not None:
+        arguments += ["--suite", folder]
+    for gate in gates:
+        arguments += ["--gate" if gate.scope == "suite" else "--gate-pairs", gate.text]
+    return _command(*arguments)
+
+
+def _command(*arguments: str) -> str:
+    return escape(shlex.join(["impact-twin", "repeat", *arguments]))
+
+
+def _last_words(run: RunData, report: Mapping[str, Any], go_on: str, stream: TextIO | None) -> None:
+    if not go_on:  # quiet: only what must not be missed
+        for line in [*filter(None, [run.stopped]), *_without_result(report)]:
+            say(escape(line), sys.stderr)
+        return
     say("", stream)
     if run.stopped:
         say(f"Stopped: {escape(run.stopped)}", stream)
-        say(f"Go on with:  impact-twin repeat --resume {shown}", stream)
-    say(f"Saved in {shown}", stream)
+        say(f"Go on with:  {go_on}", stream)

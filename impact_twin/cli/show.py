@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from impact_twin.cli.output import say, terminal_width, wants_color
+from impact_twin.cli.output import say, terminal_width, wants_color, write_target
 
 
 def print_report(report: Mapping[str, Any], *, stream: TextIO | None, plain: bool = False) -> None:
@@ -28,6 +28,6 @@ def write_report_to(target: str, report: Mapping[str, Any]) -> None:
     from impact_twin.report.files import report_lines, write_report
 
     if target == "-":
-        say("".join(report_lines(report)).rstrip("\n"))
+        write_target("-", "".join(report_lines(report)))
     else:
         write_report(report, Path(target), force=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 KIND = "impact-twin/comparison"
 SCHEMA_VERSION = 1
 WITHHELD = "withheld"
+NO_COPYING_SEEN = "no copying seen"
 
 
 def compare_reports(
@@ -62,7 +63,7 @@ def compare_reports(
             {
                 "name": escape(name),
                 "rates": [
-                    _rate_json(rate, withheld=_withheld(baseline, report))
+                    _rate_json(rate, _withheld(baseline, report), _copied_pairs(baseline, report))
                     for rate in compare(first, observation_table(report), each)
                 ],
             }
@@ -113,6 +114,11 @@ def _notes(reports: Sequence[tuple[str, Mapping[str, JSON]]]) -> list[str]:
                 f"{escape(name)}: repeats add no information (identical or copied runs), so "
                 "intervals, p-values and verdicts that rest on them are withheld."
             )
+        elif copied := _copied_pairs(report):
+            notes.append(
+                f"{escape(name)}: repeats of {', '.join(sorted(copied))} add no information, so "
+                "those rows have no verdict; the row of all pairs still counts them."
+            )
         if report["identity"]["run"]["stopped"]:
             notes.append(f"{escape(name)}: the run stopped before its plan ended.")
         if report["identity"]["run"]["looks"]:
@@ -136,7 +142,17 @@ def _withheld(a: Mapping[str, JSON], b: Mapping[str, JSON]) -> bool:
     return _no_information(a) or _no_information(b)
 
 
-def _rate_json(rate: RateComparison, *, withheld: bool) -> dict[str, JSON]:
+def _copied_pairs(*reports: Mapping[str, JSON]) -> set[str]:
+    """Pairs whose repeats add no information in one of the reports."""
+    return {
+        row["pair"]
+        for report in reports
+        for row in report["summary"]["pairs"]
+        if row["replicates"] != NO_COPYING_SEEN
+    }
+
+
+def _rate_json(rate: RateComparison, withheld: bool, copied: set[str]) -> dict[str, JSON]:
     return {
         "rate": rate.rate,
         "a": _count(rate.a),
@@ -146,7 +162,9 @@ def _rate_json(rate: RateComparison, *, withheld: bool) -> dict[str, JSON]:
         "interval": None if withheld else _interval(rate.interval),
         "p_value": None if withheld else _figure(rate.p_value),
         "verdict": WITHHELD if withheld else rate.verdict,
-        "pairs": [_pair_json(pair, withheld=withheld) for pair in rate.pairs],
+        "pairs": [
+            _pair_json(pair, withheld=withheld or pair.pair in copied) for pair in rate.pairs
+        ],
     }
 
 

@@ -183,11 +183,11 @@ def _from_run(path: Path, folder: Path | None, gates: Iterable[Gate]) -> dict[st
     from impact_twin.trials.journal import load_run
 
     run = load_run(path)
-    chosen = list(gates) or _gates_beside(path)
+    chosen = list(gates) or gates_beside(path)
     return build_report(run, suite_of_plan(run.plan, folder), gates=chosen)
 
 
-def _gates_beside(path: Path) -> list[Gate]:
+def gates_beside(path: Path) -> list[Gate]:
     """The gates of the report that the run itself wrote; none when there is no such report."""
     try:
         stored = load_report(path / REPORT_FILE)

@@ -76,7 +76,7 @@ def plan_trials(questions: Questions, pilot: Mapping[str, JSON] | None = None) -
     per_trial = None if pilot is None else _per_trial(pilot, questions.pairs)
     if per_trial is not None:
         for answer in answers:
-            answer["estimate"] = _estimate(per_trial, answer["trials"])
+            answer["estimate"] = _estimate(per_trial, answer["agents"] * answer["trials"])
     return {
         "kind": KIND,
         "schema_version": SCHEMA_VERSION,
@@ -145,7 +145,7 @@ def _apart(questions: Questions, a: float, b: float) -> dict[str, JSON]:
         f"Of each agent. By {found.simulations} simulations: power {found.power:.3f} "
         f"(standard error {found.standard_error:.3f}).",
     )
-    return answer | {"trials_per_pair": None}
+    return answer | {"trials_per_pair": None, "agents": 2}
 
 
 def _answer(question: str, n: int, questions: Questions, note: str) -> dict[str, JSON]:
@@ -154,6 +154,7 @@ def _answer(question: str, n: int, questions: Questions, note: str) -> dict[str,
         "n": n,
         "trials": math.ceil(n / questions.pairs),
         "trials_per_pair": n,
+        "agents": 1,
         "note": note,
     }
 
@@ -177,8 +178,8 @@ def _per_trial(pilot: Mapping[str, JSON], pairs: int) -> dict[str, JSON]:
     return {
         "cases": len(cases),
         "case_seconds": scale * math.fsum(case["duration_s"] for case in cases),
-        "tokens": scale * tokens if usage else None,
-        # A mean over the priced cases only, so an unpriced case is not taken as free.
+        "tokens": 2 * pairs * tokens / len(usage) if usage else None,
+        # Means over the cases that say it, so that a silent case is not taken as free.
         "cost_usd": 2 * pairs * math.fsum(costs) / len(costs) if costs else None,
         "priced_cases": len(costs),
     }
@@ -202,7 +203,7 @@ def render_plan(result: Mapping[str, JSON], concurrency: int) -> str:
             lines.append(f"  for a pair by itself  --trials {per_pair}")
         estimate = answer.get("estimate")
         if estimate is not None:
-            lines += _estimate_lines(estimate, answer["trials"], concurrency)
+            lines += _estimate_lines(estimate, answer, concurrency)
         lines += textwrap.wrap(answer["note"], 80, initial_indent="  ", subsequent_indent="  ")
     pilot = result["pilot"]
     if pilot is not None:
@@ -210,15 +211,18 @@ def render_plan(result: Mapping[str, JSON], concurrency: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _estimate_lines(estimate: Mapping[str, JSON], trials: int, concurrency: int) -> list[str]:
+def _estimate_lines(
+    estimate: Mapping[str, JSON], answer: Mapping[str, JSON], concurrency: int
+) -> list[str]:
     seconds = estimate["case_seconds"] / concurrency
     time = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
     if seconds >= 7200:
         time = f"{seconds / 3600:.1f} h"
     tokens = "unknown" if estimate["tokens"] is None else f"{estimate['tokens']:,.0f}"
     cost = "unknown" if estimate["cost_usd"] is None else f"${estimate['cost_usd']:,.2f}"
+    what = f"{answer['trials']} trials" + (" of both" if answer["agents"] == 2 else "")
     return [
-        f"  {trials} trials take about {time} at concurrency {concurrency}, {tokens} tokens,",
+        f"  {what} take about {time} at concurrency {concurrency}, {tokens} tokens,",
         f"  cost {cost}",
     ]
 

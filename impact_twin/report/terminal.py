@@ -26,6 +26,8 @@ _WIDEST_AXIS = 40
 # Stands for a space that no line may be broken at; never part of escaped text.
 _GLUE = "\x1f"
 
+_LOOKS = {"continue": "not settled"}
+
 
 def render_terminal(
     report: Mapping[str, JSON],
@@ -224,7 +226,8 @@ class _View:
         last = found["looks"][-1]
         low, high = (f"{100 * end:.1f}" for end in last["interval"])
         yield from self.plain(
-            f"{found['rule']}: {last['verdict']} at trial {last['trial']} of at most "
+            f"{found['rule']}: {_LOOKS.get(last['verdict'], last['verdict'])} at trial "
+            f"{last['trial']} of at most "
             f"{self.report['plan']['most_trials']}; always-valid interval {low} to {high} %, "
             f"n {last['n']}, unresolved {last['unresolved']}.",
             indent=2,

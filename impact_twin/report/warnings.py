@@ -56,7 +56,37 @@ def _all_error(report: Mapping[str, JSON], summary: Mapping[str, JSON]) -> Itera
         ends[case["termination"]] = ends.get(case["termination"], 0) + 1
     if "completed" not in ends:
         counts = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
-        yield f"No case ran to its end ({counts}). Nothing here speaks for the agent."
+        yield (
+            f"No case ran to its end ({counts}). Nothing here speaks for the agent."
+            f"{_commonest_error(report)}"
+        )
+
+
+def _commonest_error(report: Mapping[str, JSON]) -> str:
+    """What most cases ended with, in the words of their last try; empty when nobody said."""
+    said: dict[str, int] = {}
+    for case in _cases(report):
+        for last in case["attempts"][-1:]:
+            error = last.get("error", {})
+            line = ": ".join(filter(None, (error.get("kind"), error.get("message"))))
+            if line:
+                said[line] = said.get(line, 0) + 1
+    if not said:
+        return ""
+    line, count = min(said.items(), key=lambda item: (-item[1], item[0]))
+    return f" Most often ({count} cases): {line[:200]}"
+
+
+def _retried(report: Mapping[str, JSON], summary: Mapping[str, JSON]) -> Iterator[str]:
+    del summary
+    again = [case for case in _cases(report) if len(case["attempts"]) > 1]
+    if again:
+        busy = sum(any("trace" in one for one in case["attempts"][:-1]) for case in again)
+        yield (
+            f"{len(again)} cases were run again after an infrastructure error"
+            f"{f', {busy} of them after other tool calls than in the last try' if busy else ''}; "
+            "every try is in attempts."
+        )
 
 
 def _stopped_early(report: Mapping[str, JSON], summary: Mapping[str, JSON]) -> Iterator[str]:
@@ -66,7 +96,7 @@ def _stopped_early(report: Mapping[str, JSON], summary: Mapping[str, JSON]) -> I
         total += 1
         missing += case["termination"] == "not_run"
     stopped = report["identity"]["run"]["stopped"]
-    left = f"{missing} of {total} cases never started; they stay in every n as unresolved."
+    left = f"{missing} of {total} cases have no record; they stay in every n as unresolved."
     if stopped:
         yield f"The run stopped early: {stopped}." + (f" {left}" if missing else "")
     elif missing:
@@ -246,6 +276,7 @@ _CHECKS: dict[str, Callable[[Mapping[str, JSON], Mapping[str, JSON]], Iterator[s
     "changed_delivery": _changed_delivery,
     "shared_instances": _shared_instances,
     "resumed": _resumed,
+    "retried": _retried,
     "late_calls": _late_calls,
     "budget_cost_unknown": _budget_cost_unknown,
     "note": _note,

@@ -50,5 +50,5 @@ class Breaker:
         mend = _MENDS.get(kind, "Mend the cause.")
         return (
             f"{self._most} cases in a row failed for one reason ({escape(kind)}{status}){said}. "
-            f"{mend} Then go on with --resume."
+            f"{mend} These cases are final, so begin a new run then."
         )

@@ -125,6 +125,9 @@ class CaseRunner:
         self._stopping = stopping
         self._limits = plan_limits(plan)
         self._pairs = {pair.id: pair for pair in suite.pairs}
+        # Elsewhere agent code says that its provider failed. Once it has called a tool, another try
+        # would let it choose the better of two runs.
+        self._errors_are_ours = plan["spec"]["kind"] == "model"
         self._digests = _TraceDigests()
         self._late: dict[CaseKey, int] = {}
         self._late_lock = threading.Lock()
@@ -192,6 +195,7 @@ class CaseRunner:
             outcome.termination == "infrastructure_error"
             and outcome.error_kind not in PERMANENT_KINDS
             and not runtime.harm_so_far()
+            and (self._errors_are_ours or not runtime.events)
         )
 
     def _keep(

@@ -31,6 +31,7 @@ SCHEMA_VERSION = 1
 PLAN_FILE = "plan.json"
 ISOLATIONS = ("thread", "process")
 MAX_TRIALS = 100_000
+MAX_TIMEOUT_S = 30 * 24 * 3600.0
 
 # Packages that decide what an agent sees or how it is called.
 _PACKAGES = ("agentdojo", "dspy", "litellm")
@@ -65,6 +66,10 @@ class Limits:
             InputError: a limit is outside its range.
         """
         _check_real(self.timeout_s, "--timeout", "seconds above 0")
+        if self.timeout_s > MAX_TIMEOUT_S:
+            raise InputError(
+                f"{self.timeout_s:g} s is too long", where="--timeout", mend="Give 30 days at most."
+            )
         _check_whole(self.retries, "--retries", 0, 100)
         _check_whole(self.max_tool_calls, "max_tool_calls", 1, 100_000)
         if self.max_cost_usd is not None:

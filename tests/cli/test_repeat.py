@@ -206,20 +206,6 @@ def test_resume_refuses_an_agent_that_changed(tool, agent):
     assert "Traceback" not in done.stderr
 
 
-def test_a_run_that_failed_all_over_can_not_look_like_success(tool):
-    done = tool("repeat", "--agent", "mine:build", "--trials", "2")
-    assert done.returncode == 2
-    (tool.folder / "mine.py").write_text(
-        "class A:\n    name = 'broken'\n    def run(self, q, t, *, system_directive=''):\n"
-        "        raise RuntimeError('no luck')\ndef build():\n    return A()\n"
-    )
-    done = tool("repeat", "--agent", "mine:build", "--trials", "2", "--out", "run")
-    report = tool.report()
-    assert report["summary"]["aggregate"]["classes"]["resisted"] == 0
-    assert report["summary"]["aggregate"]["rates"]["secure_utility"]["count"] == 0
-    assert report["pair_trials"][0]["outcome"] == "incapable"
-
-
 def test_a_codepage_without_the_shapes_gets_ascii(tool):
     done = tool("repeat", "--trials", "2", "--out", "run", env={"PYTHONIOENCODING": "cp1252"})
     assert done.returncode == 0, done.stderr
