@@ -55,7 +55,7 @@ def test_an_all_error_run_says_so_first(stage):
 def test_a_run_that_ended_early(stage, stopped):
     report = stage.report(varied(stage, "rfufr"), stopped=stopped)
     assert codes(report) == ["stopped_early", "unresolved"]
-    assert "10 of 50 cases never started" in text(report, "stopped_early")
+    assert "10 of 50 cases have no record" in text(report, "stopped_early")
     assert stopped in text(report, "stopped_early")
     assert "5 of 25 pair-trials are unresolved" in text(report, "unresolved")
 
