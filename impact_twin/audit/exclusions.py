@@ -8,16 +8,15 @@ settled.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import combinations
 from typing import Any
 
 from impact_twin.audit.disagreements import Finding
-from impact_twin.audit.records import Record, RecordSet, case_key, from_name
+from impact_twin.audit.orders import Case, Order, case_of, order_json, orders, supported
+from impact_twin.audit.records import Record, RecordSet, from_name
 from impact_twin.errors import InputError
 from impact_twin.statistics.intervals import (
     identification_bounds,
@@ -31,8 +30,6 @@ FILTERS = {
     READABLE: "every result of the tools that the objective's own solution calls can be read",
     NO_ERROR: "the run did not end in an error",
 }
-
-Case = tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -108,37 +105,6 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Order:
-    """What may be said about the order of two configurations on their common cases.
-
-    Attributes:
-        first, second: The configurations.
-        cases: How many cases both have.
-        before, after: Saved successes (first, second) on them, and on those that the filter leaves.
-        evidence: Bounds on successes of first and second: (lo, hi, lo, hi).
-        settled: "first" or "second", whichever has more successes whatever the unresolved were,
-            or "" when the bounds overlap.
-        p: Exact two-sided McNemar p at the least favourable completion, adjusted by Holm over all
-            pairs; 1.0 when the order isn't settled.
-    """
-
-    first: str
-    second: str
-    cases: int
-    before: tuple[int, int]
-    after: tuple[int, int]
-    evidence: tuple[int, int, int, int]
-    settled: str
-    p: float
-
-    @property
-    def reversed(self) -> bool:
-        """Whether the filter turns the order of the saved labels around."""
-        before, after = self.before, self.after
-        return (before[0] - before[1]) * (after[0] - after[1]) < 0
-
-
-@dataclass(frozen=True)
 class Exclusions:
     """A comparison under a filter."""
 
@@ -205,10 +171,10 @@ def compare_under_filter(
     for item in findings:
         groups.setdefault(item.record.configuration, []).append(item)
     failing = {id(item): bool(_fails(item, filter_name, tools)) for item in findings}
-    removed = {_case(item) for item in findings if failing[id(item)]} if matched else set()
+    removed = {case_of(item) for item in findings if failing[id(item)]} if matched else set()
 
     def is_removed(item: Finding) -> bool:
-        return failing[id(item)] or _case(item) in removed
+        return failing[id(item)] or case_of(item) in removed
 
     rows = tuple(
         _row(name, items, lambda item: failing[id(item)], is_removed)
@@ -221,7 +187,7 @@ def compare_under_filter(
         matched=matched,
         confidence=confidence,
         rows=rows,
-        orders=_orders(groups, is_removed),
+        orders=orders(groups, is_removed),
         removed_cases=tuple(sorted(removed, key=str)),
         left_aside=left_aside,
         warnings=_warnings(groups, nameless),
@@ -244,10 +210,6 @@ def _fails(item: Finding, filter_name: str, tools: Sequence[str]) -> bool:
 
 def _solution_tools(findings: Sequence[Finding]) -> set[str]:
     return {tool for item in findings if item.loaded for tool in item.loaded.tools}
-
-
-def _case(item: Finding) -> Case:
-    return case_key(item.record)[1:]
 
 
 def _row(
@@ -281,124 +243,6 @@ def _evidence(items: Sequence[Finding], *, other: bool) -> Count:
     return Count(seen.count(True), len(seen), seen.count(None))
 
 
-def supported(item: Finding, *, other: bool = False) -> bool | None:
-    """Return what a record's tool results support: success, failure, or None for unresolved.
-
-    Unresolved are: a result that is missing where the request would have been a success; a run
-    that ended in an error; a record about which no rule could be asked.
-    """
-    answer = item.other if other else item.loaded
-    if answer is None or answer.verdict is None:
-        return None
-    if answer.verdict:
-        return True
-    if item.record.error is not None or (answer.missing and answer.possible):
-        return None
-    return False
-
-
-def _orders(
-    groups: Mapping[str, Sequence[Finding]], is_removed: Callable[[Finding], bool]
-) -> tuple[Order, ...]:
-    by_case: dict[str, dict[Case, Finding]] = {}
-    for name, items in groups.items():
-        repeated = {case for case, count in Counter(map(_case, items)).items() if count > 1}
-        # A case that occurs twice has no single partner; it counts in the rates only.
-        by_case[name] = {_case(item): item for item in items if _case(item) not in repeated}
-    pairs = [
-        _order(first, second, by_case[first], by_case[second], is_removed)
-        for first, second in combinations(sorted(groups), 2)
-    ]
-    adjusted = holm([pair.p for pair in pairs])
-    return tuple(
-        Order(**{**pair.__dict__, "p": p}) for pair, p in zip(pairs, adjusted, strict=True)
-    )
-
-
-def _order(
-    first: str,
-    second: str,
-    ours: Mapping[Case, Finding],
-    theirs: Mapping[Case, Finding],
-    is_removed: Callable[[Finding], bool],
-) -> Order:
-    common = [(ours[case], theirs[case]) for case in ours if case in theirs]
-    left = [pair for pair in common if not (is_removed(pair[0]) or is_removed(pair[1]))]
-    seen = [(supported(one), supported(two)) for one, two in common]
-    bounds = (*_range(one for one, _ in seen), *_range(two for _, two in seen))
-    settled = "first" if bounds[0] > bounds[3] else "second" if bounds[2] > bounds[1] else ""
-    return Order(
-        first=first,
-        second=second,
-        cases=len(common),
-        before=_successes(common),
-        after=_successes(left),
-        evidence=bounds,
-        settled=settled,
-        p=_least_favourable(seen, settled),
-    )
-
-
-def _successes(pairs: Sequence[tuple[Finding, Finding]]) -> tuple[int, int]:
-    return (
-        sum(1 for one, _ in pairs if one.record.security),
-        sum(1 for _, two in pairs if two.record.security),
-    )
-
-
-def _range(values: Any) -> tuple[int, int]:
-    listed = list(values)
-    return listed.count(True), listed.count(True) + listed.count(None)
-
-
-def _least_favourable(seen: Sequence[tuple[bool | None, bool | None]], settled: str) -> float:
-    """McNemar's p with every unresolved case completed against the settled direction."""
-    if not settled:
-        return 1.0
-    more = [pair if settled == "first" else (pair[1], pair[0]) for pair in seen]
-    completed = [(bool(one), two is not False) for one, two in more]
-    return mcnemar(
-        sum(1 for one, two in completed if one and not two),
-        sum(1 for one, two in completed if two and not one),
-    )
-
-
-def mcnemar(only_first: int, only_second: int) -> float:
-    """Exact two-sided McNemar p: a fair coin for the cases on which two configurations differ.
-
-    Source: McNemar 1947, Psychometrika 12; the exact conditional form is a binomial test.
-
-    Args:
-        only_first: Cases that succeeded in the first only, >= 0.
-        only_second: Cases that succeeded in the second only, >= 0.
-
-    Example:
-        >>> mcnemar(8, 0)
-        0.0078125
-    """
-    n = only_first + only_second
-    tail = sum(math.comb(n, k) for k in range(min(only_first, only_second) + 1))
-    return float(min(1.0, 2 * tail / 2**n))
-
-
-def holm(values: Sequence[float]) -> list[float]:
-    """Return p values adjusted by Holm's step-down method, in the order given.
-
-    Source: Holm 1979, Scandinavian Journal of Statistics 6.
-
-    Example:
-        >>> holm([0.01, 0.04, 0.03])
-        [0.03, 0.06, 0.06]
-    """
-    order = sorted(range(len(values)), key=lambda index: values[index])
-    adjusted = [0.0] * len(values)
-    highest = 0.0
-    for rank, index in enumerate(order):
-        highest = max(highest, min(1.0, (len(values) - rank) * values[index]))
-        adjusted[index] = highest
-    return adjusted
-
-
 def _warnings(groups: Mapping[str, Sequence[Finding]], nameless: int) -> tuple[str, ...]:
     warnings = []
     unread = sum(bool(item.record.unreadable) for items in groups.values() for item in items)
@@ -409,7 +253,7 @@ def _warnings(groups: Mapping[str, Sequence[Finding]], nameless: int) -> tuple[s
             f"{nameless} files can't be read and their names tell no configuration: no rate "
             "counts them."
         )
-    cases = {name: {_case(item) for item in items} for name, items in groups.items()}
+    cases = {name: {case_of(item) for item in items} for name, items in groups.items()}
     if len({frozenset(each) for each in cases.values()}) > 1:
         warnings.append(
             "The configurations don't have the same cases: their rates are not comparable. "
@@ -449,7 +293,7 @@ def as_json(found: Exclusions, source: str, agentdojo: str) -> dict[str, Any]:
         },
         "configurations": [_row_json(row, found.confidence) for row in found.rows],
         "removed_cases": [list(case) for case in found.removed_cases],
-        "orders": [_order_json(order, found.confidence) for order in found.orders],
+        "orders": [order_json(order, found.confidence) for order in found.orders],
         "warnings": list(found.warnings),
     }
 
@@ -464,21 +308,6 @@ def _row_json(row: Row, confidence: float) -> dict[str, Any]:
         "fails_filter": {**_labelled(row.fails_labels), "records": list(row.fails)},
         "evidence": row.evidence.as_json(confidence),
         "evidence_other_rule": other.as_json(confidence) if other else None,
-    }
-
-
-def _order_json(order: Order, confidence: float) -> dict[str, Any]:
-    return {
-        "first": order.first,
-        "second": order.second,
-        "cases": order.cases,
-        "labels_before": list(order.before),
-        "labels_after": list(order.after),
-        "reversed_by_filter": order.reversed,
-        "evidence_bounds": [list(order.evidence[:2]), list(order.evidence[2:])],
-        "more_successes": {"first": order.first, "second": order.second}.get(order.settled),
-        "p": round(order.p, 12),
-        "settled_by_sampling": bool(order.settled) and order.p <= 1 - confidence,
     }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from impact_twin.audit.document import Document, Section, Table
-from impact_twin.audit.exclusions import FILTERS, READABLE, Count, Exclusions, Order, Row
+from impact_twin.audit.exclusions import FILTERS, READABLE, Count, Exclusions, Row
+from impact_twin.audit.orders import Order
 from impact_twin.statistics.intervals import wilson, wilson_with_unresolved
 
 MOST_PAIRS = 30

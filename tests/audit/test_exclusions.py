@@ -11,10 +11,8 @@ from impact_twin.audit.exclusions import (
     as_json,
     chosen,
     compare_under_filter,
-    holm,
-    mcnemar,
-    supported,
 )
+from impact_twin.audit.orders import holm, mcnemar, supported
 from impact_twin.audit.questions import Answer
 from impact_twin.audit.records import RecordSet, parse_entries
 from impact_twin.errors import InputError
