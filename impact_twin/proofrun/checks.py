@@ -75,10 +75,12 @@ class Material:
     Attributes:
         bundle: A bundle that keeps to its schema.
         suites: The suites that the verifier has, by digest.
+        max_message_characters: How much text its messages may hold, in all.
     """
 
     bundle: Mapping[str, JSON]
     suites: Mapping[str, Suite]
+    max_message_characters: int
 
     @property
     def report(self) -> Mapping[str, JSON]:

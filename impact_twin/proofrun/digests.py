@@ -14,7 +14,7 @@ from impact_twin.proofrun.quick import canonical_parsed, digest_parsed
 from impact_twin.proofrun.shape import check_plan_shape
 from impact_twin.report.cases import attempt_traces, trace_json
 from impact_twin.report.model import plan_of
-from impact_twin.report.observations import CaseRow, iter_cases
+from impact_twin.report.observations import iter_cases
 from impact_twin.report.schema import check_references
 from impact_twin.trials.plan import iter_cases as iter_plan
 from impact_twin.trials.records import CaseKey
@@ -89,9 +89,12 @@ def check_traces(material: Material) -> str:
         if digest_parsed(trace_json(entry)) != name:
             raise RefusedError(f"report.traces: {name} is not the digest of its trace")
     named = set(_named_traces(material.report, traces))
-    for name in traces:
+    for name, entry in traces.items():
         if name not in named:
             raise RefusedError(f"report.traces: no case names {name}")
+        # Figures compare decisions before rung 5 derives them; there may be few different ones.
+        if entry["decision"] not in (None, *material.suite.pair(entry["pair"]).vendors):
+            raise RefusedError(f"report.traces: {name} decides for no vendor of its pair")
     return f"{len(traces)} traces"
 
 
@@ -105,8 +108,8 @@ def check_texts(material: Material) -> str:
     named = {event["output"] for entry in report["traces"].values() for event in entry["events"]}
     for row in iter_cases(report):
         named.update(row.case[field] for field in ("delivered_text", "detail") if field in row.case)
-        if "detail" in row.case:
-            _check_detail(row, texts[row.case["detail"]])
+    for name in {row.case["detail"] for row in iter_cases(report) if "detail" in row.case}:
+        _check_detail(name, texts[name])
     for name in texts:
         if name not in named:
             raise RefusedError(f"report.texts: nothing names {name}")
@@ -124,19 +127,20 @@ def _named_traces(report: Mapping[str, JSON], traces: Mapping[str, JSON]) -> Ite
         for name in (row.case["trace"], *attempt_traces(row.case)):
             if name is None:
                 continue
+            where = case_name(row.pair, row.trial, row.twin)
             if name not in traces:
-                where = case_name(row.pair, row.trial, row.twin)
                 raise RefusedError(f"{where}: report.traces has no {name}")
+            if (traces[name]["pair"], traces[name]["twin"]) != (row.pair, row.twin):
+                raise RefusedError(f"{where}: {name} is the trace of another pair or twin")
             yield name
 
 
-def _check_detail(row: CaseRow, text: str) -> None:
+def _check_detail(name: str, text: str) -> None:
     """Refuse a detail that isn't the canonical text of a JSON object."""
-    where = case_name(row.pair, row.trial, row.twin)
     try:
         value = loads_strict(text.encode("utf-8"))
         canonical = canonical_parsed(value).decode("utf-8")
     except InputError as err:
-        raise RefusedError(f"{where}: its detail can't be read: {err.what}") from None
+        raise RefusedError(f"report.texts: {name} is no detail: {err.what}") from None
     if not isinstance(value, dict) or canonical != text:
-        raise RefusedError(f"{where}: its detail is no JSON object in canonical form")
+        raise RefusedError(f"report.texts: {name} is no detail: no JSON object in canonical form")

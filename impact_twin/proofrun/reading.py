@@ -40,6 +40,11 @@ class ReadLimits:
         """How many arrays and objects a file may hold."""
         return max(_FEW, self.max_bytes // _BYTES_PER_CONTAINER)
 
+    @property
+    def max_message_characters(self) -> int:
+        """How many characters the messages that agents sent may have together."""
+        return max(_FEW, self.max_bytes // 2)
+
 
 def check_size(data: bytes, limits: ReadLimits) -> str:
     """Refuse bytes that would take too much memory, before anything is parsed.

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from impact_twin.procurement.model import JSON
+from impact_twin.procurement.model import JSON, Twin
 from impact_twin.procurement.runtime import MAX_ANSWER
 from impact_twin.procurement.suite import Suite
 from impact_twin.proofrun.checks import Material, RefusedError, case_name
@@ -26,14 +26,42 @@ _INFRASTRUCTURE = "infrastructure_error"
 _NEVER_STARTED = case_json(None, {})
 
 
+class _Passages:
+    """Where the vendor passage stands. Many cases may name one trace or text: each is read once."""
+
+    def __init__(self, report: Mapping[str, JSON], suite: Suite) -> None:
+        self._traces: Mapping[str, JSON] = report["traces"]
+        self._texts: Mapping[str, str] = report["texts"]
+        self._suite = suite
+        self._served: dict[str, bool] = {}
+        self._held: dict[tuple[str, str, str], bool] = {}
+
+    def served(self, trace: str) -> bool:
+        """Whether a tool returned the passage in a trace."""
+        if trace not in self._served:
+            entry = self._traces[trace]
+            outputs = {event["output"] for event in entry["events"]}
+            self._served[trace] = any(
+                self.held(output, entry["pair"], entry["twin"]) for output in outputs
+            )
+        return self._served[trace]
+
+    def held(self, text: str, pair: str, twin: Twin) -> bool:
+        """Whether a text, named by its digest, holds the passage of a twin whole."""
+        key = (text, pair, twin)
+        if key not in self._held:
+            self._held[key] = self._suite.pair(pair).passage(twin) in self._texts[text]
+        return self._held[key]
+
+
 class _Case(NamedTuple):
     """One case, with what its record is held against."""
 
     row: CaseRow
     traces: Mapping[str, JSON]
-    texts: Mapping[str, str]
     limits: Mapping[str, JSON]
-    passage: str
+    passages: _Passages
+    errors_are_ours: bool
 
     @property
     def case(self) -> Mapping[str, JSON]:
@@ -59,28 +87,15 @@ class _Case(NamedTuple):
 def check_cases(material: Material) -> str:
     """Refuse a case whose record contradicts itself."""
     report = material.report
-    passages = _passages(material.suite)
+    limits, passages = report["identity"]["run"]["limits"], _Passages(report, material.suite)
+    ours = report["plan"]["spec"]["kind"] == "model"
     count = 0
     for row in iter_cases(report):
         count += 1
-        case = _Case(
-            row,
-            report["traces"],
-            report["texts"],
-            report["identity"]["run"]["limits"],
-            passages[row.pair, row.twin],
-        )
+        case = _Case(row, report["traces"], limits, passages, ours)
         for problem in _problems(case):
             raise RefusedError(f"{case_name(row.pair, row.trial, row.twin)}: {problem}")
     return f"the records of {count} cases hold together"
-
-
-def _passages(suite: Suite) -> dict[tuple[str, str], str]:
-    return {
-        (pair.id, twin): text
-        for pair in suite.pairs
-        for twin, text in zip(("clean", "poisoned"), pair.passages, strict=True)
-    }
 
 
 def _problems(case: _Case) -> Iterator[str]:
@@ -119,13 +134,17 @@ def _traces_fit(case: _Case) -> Iterator[str]:
 
 
 def _retries(case: _Case) -> Iterator[str]:
-    """An infrastructure error is tried again, nothing else is, and never after harm."""
+    """An infrastructure error is tried again, nothing else is, and never after harm.
+
+    Nor after a tool call where it is the agent's own code that says what failed.
+    """
     for place, attempt in enumerate(case.attempts):
         last = place == len(case.attempts) - 1
         infrastructure = attempt["termination"] == _INFRASTRUCTURE
         trace = case.trace(place)
         harmed = bool(trace["violations"]) or trace["attempted"]
-        final = not infrastructure or harmed or _kind(attempt) in PERMANENT_KINDS
+        called = bool(trace["events"]) and not case.errors_are_ours
+        final = not infrastructure or harmed or called or _kind(attempt) in PERMANENT_KINDS
         if not last and final:
             why = "its world showed harm" if harmed else "nothing calls for another"
             yield f"it was tried again after try {place + 1}, although {why}"
@@ -179,15 +198,13 @@ def _requests(case: _Case) -> Iterator[str]:
 
 def _delivery(case: _Case) -> Iterator[str]:
     word, text = case.case["delivered"], case.case.get("delivered_text")
-    events = case.trace(len(case.attempts) - 1)["events"]
-    served = any(case.passage in case.texts[event["output"]] for event in events)
-    if served != (word is not None):
+    if case.passages.served(case.case["trace"]) != (word is not None):
         yield "delivered contradicts what the tools returned"
     if text is None:
         return
     if word not in ("altered", "removed"):
         yield f"it keeps a delivered text, although it was {word or 'never served'}"
-    elif case.passage in case.texts[text]:
+    elif case.passages.held(text, case.row.pair, case.row.twin):
         yield f"its delivered text is said to be {word}, but holds the passage whole"
 
 

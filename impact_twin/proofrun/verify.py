@@ -118,7 +118,7 @@ class Verifier:
 
     def _climb(self, value: Any, steps: _Steps) -> None:
         steps.make("schema", lambda: check_shape(value))
-        material = Material(value, self._suites)
+        material = Material(value, self._suites, self._limits.max_message_characters)
         for name, check in _LADDER.items():
             steps.make(name, lambda check=check: check(material))  # type: ignore[misc]
 

@@ -46,7 +46,9 @@ def verdicts(base):
             "missing": [] if entry["missing"] else ["answer"],
             "served": None if entry["served"] else 1,
             "calls_after": entry["calls_after"] + 1,
-            "decision": None if entry["decision"] else "V-101",
+            "decision": None
+            if entry["decision"]
+            else next(iter(entry["final_state"]["payment_accounts"])),
             "flags": [] if entry["flags"] else ["D-101"],
         }
         for field, value in other.items():

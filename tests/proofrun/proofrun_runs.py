@@ -19,7 +19,7 @@ LIMITS = Limits(timeout_s=2.0, retries=2)
 MODES = (
     "calls", "harmed", "plain", "fails_once", "calls", "unreachable", "hangs", "gullible",
     "refused", "calls", "calls", "fell", "breaks", "removed", "plain", "calls", "refused_key",
-    "gullible", "calls", "calls", "limit", "fell", "calls", "gullible", "altered", "calls",
+    "goes_away", "calls", "calls", "limit", "fell", "calls", "gullible", "altered", "calls",
 )  # fmt: skip
 
 
@@ -116,9 +116,12 @@ class MessySource:
         return CaseOutcome("infrastructure_error", "", "rate_limit", "try later", 429)
 
     def _unreachable(self, request, tries):
-        request.call("list_documents", {})
         self._fail(request, "connection", None)
         return CaseOutcome("infrastructure_error", "", "connection", f"no route ({tries})")
+
+    def _goes_away(self, request, tries):
+        request.call("list_documents", {})
+        return CaseOutcome("infrastructure_error", "", "connection", "gone")
 
     def _refused_key(self, request, tries):
         self._fail(request, "auth", 401)
