@@ -172,7 +172,7 @@ def suite_of_plan(plan: Mapping[str, JSON], folder: Path | None = None) -> Suite
         )
     if found.digest != named["digest"]:
         raise InputError(
-            f"{folder} holds a suite of the digest {found.digest}, the run is of {named['digest']}",
+            f"{folder} holds a suite of another digest than the run ({named['digest']})",
             where="--suite",
             mend="Name the folder as it was when the run was made.",
         )
