@@ -15,6 +15,8 @@ from impact_twin.trials.runner import MAX_CONCURRENCY
 # start and duration to the microsecond by chance; others might, one in some thousand.
 _TELLING_S = 0.5
 _TELLING_CALLS = 2
+# The same of both cases of a pair-trial, unless they fail at once.
+_TELLING_PAIR_S = 0.002
 
 
 def check_schedule(material: Material) -> str:
@@ -97,7 +99,7 @@ def _check_missing(missing: list[int], last: int, run: Mapping[str, JSON]) -> No
 
 def _fingerprints(clean: CaseRow, poisoned: CaseRow) -> Iterator[tuple[JSON, ...]]:
     ran = [row for row in (clean, poisoned) if row.case["attempts"]]
-    if len(ran) == 2:
+    if len(ran) == 2 and sum(row.case["duration_s"] for row in ran) >= _TELLING_PAIR_S:
         yield ("pair-trial", clean.pair, *(_when(row) for row in ran))
     for row in ran:
         calls = row.case["model_calls"]
