@@ -36,7 +36,7 @@ def modes() -> list[str]:
     return json.loads(done.stdout)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def faults(modes: list[str]) -> Any:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
