@@ -57,7 +57,6 @@ class Instances:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._serial = itertools.count(1)
-        self._weak: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._by_id: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._strong: OrderedDict[int, tuple[Any, int]] = OrderedDict()
 

@@ -129,9 +129,9 @@ class CaseEngine:
 
     def _reply(self, arguments: dict[str, Any]) -> Reply:
         for attempt in range(ATTEMPTS):
-            self._monitor.wait_turn()
+            in_time = self._monitor.wait_turn()
             remaining = self._ends - time.monotonic()
-            if remaining <= 0:
+            if not in_time or remaining <= 0:
                 raise CaseEndedError(Failure("time_over"), "the case's time was over")
             # A little early, so that a request which hangs is ours to explain.
             outcome = self._attempt(arguments, min(max(remaining - EARLY_S, 0.1), MAX_REQUEST_S))

@@ -50,7 +50,8 @@ class Watch:
             return self._plain(run, args, kwargs, messages)
         self.calls += 1
         self.delivered(messages)
-        self._request.monitor.wait_turn()
+        if not self._request.monitor.wait_turn():
+            raise TimeoutError("the case's time was over")
         with Traffic(self._request.monitor).on() as traffic:
             started, clock = time.time(), time.monotonic()
             if not listen(getattr(element, "client", None)):

@@ -68,8 +68,8 @@ class CaseMonitor(Protocol):
     def rate_limited(self, retry_after_s: float) -> None:
         """The provider asked everybody to slow down for so many seconds (already capped)."""
 
-    def wait_turn(self) -> None:
-        """Block while the whole run is slowed down; returns at once otherwise."""
+    def wait_turn(self) -> bool:
+        """Block while the whole run is slowed down; return False if the case is over by then."""
 
 
 @dataclass(frozen=True)

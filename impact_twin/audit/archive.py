@@ -24,7 +24,6 @@ MAX_ENTRY = 16 * 1024 * 1024
 MAX_TOTAL = 2 * 1024 * 1024 * 1024
 MAX_ENTRIES = 200_000
 _CHUNK = 1024 * 1024
-_BLOCK = 512
 _MAGIC = ((b"\xfd7zXZ\x00", lzma.open), (b"\x1f\x8b", gzip.open), (b"BZh", bz2.open))
 
 

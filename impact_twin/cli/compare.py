@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from impact_twin.cli.output import check_target, say, write_json
+from impact_twin.cli.output import check_target, say, terminal_width, write_json
 from impact_twin.errors import InputError
 
 MOST = 26
@@ -55,4 +55,4 @@ def compare(
     if target is not None:
         write_json(target, result)
     if target != "-":
-        say(render_comparison(result).rstrip("\n"), sys.stdout)
+        say(render_comparison(result, width=terminal_width()).rstrip("\n"), sys.stdout)

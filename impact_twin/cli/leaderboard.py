@@ -300,14 +300,19 @@ def _terminable() -> Iterator[None]:
     def stop(*_: object) -> None:
         raise _Terminated
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = {
+        signal.SIGTERM: signal.signal(signal.SIGTERM, stop),
+        # A shell's background job starts with it ignored.
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
+    }
     try:
         yield
     except KeyboardInterrupt as err:
         say("Stopped; what had finished is stored. The same command goes on.", sys.stderr)
         raise SystemExit(143 if isinstance(err, _Terminated) else 130) from None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

@@ -109,7 +109,7 @@ def diff_pair(pair_id: str, folder: str | None, target: str | None, force: bool)
     ratio = 100 * (len(poisoned) / len(clean) - 1)
     say(f"clean {len(clean)} characters, poisoned {len(poisoned)} ({ratio:+.1f} %)")
     say("")
-    width = terminal_width() - 2
+    width = terminal_width() - 4
     for line in difflib.ndiff(_wrapped(clean, width), _wrapped(poisoned, width)):
         if not line.startswith("?"):
             say(escape(line).rstrip())
@@ -193,7 +193,8 @@ def _wants(pair: Pair) -> str:
 def _section(title: str, text: str) -> None:
     say("")
     say(f"--- {escape(title)}")
-    say(escape(text, keep="\n").rstrip("\n"))
+    for line in _wrapped(escape(text, keep="\n").rstrip("\n"), terminal_width()):
+        say(line)
 
 
 def _block(text: str) -> None:
@@ -205,5 +206,5 @@ def _wrapped(text: str, width: int) -> list[str]:
     return [
         line
         for paragraph in text.splitlines()
-        for line in (textwrap.wrap(paragraph, width - 2) or [""])
+        for line in (textwrap.wrap(paragraph, width) or [""])
     ]

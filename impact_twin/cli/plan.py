@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from impact_twin.cli.output import check_target, say, write_json
+from impact_twin.cli.output import check_target, say, terminal_width, write_json
 from impact_twin.errors import InputError
 
 
@@ -56,4 +56,4 @@ def plan(
     if target is not None:
         write_json(target, result)
     if target != "-":
-        say(render_plan(result, concurrency).rstrip("\n"), sys.stdout)
+        say(render_plan(result, concurrency, width=terminal_width()).rstrip("\n"), sys.stdout)

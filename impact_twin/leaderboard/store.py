@@ -28,7 +28,6 @@ from impact_twin.leaderboard.plan import SUBSET, Key, Plan, plan_from_json
 from impact_twin.leaderboard.protocol import BENIGN, Protocol, parse_protocol
 from impact_twin.leaderboard.records import Record, record_from_json
 
-RUN_KIND = "impact-twin/leaderboard-run"
 _RUN, _RECORDS, _TRACES, _LOCK = "run.json", "records.jsonl", "traces.jsonl", "lock"
 _MAX_LINE = 16 * 1024 * 1024
 _SAME = (

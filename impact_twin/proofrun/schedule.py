@@ -43,7 +43,7 @@ def check_schedule(material: Material) -> str:
             )
         else:
             started[position] = place
-    _check_sessions([started[position] for position in sorted(started)], run["resumed"])
+    _check_sessions([started[position] for position in sorted(started)], len(run["concurrency"]))
     _check_looks(run["looks"], report["summary"]["sequential"])
     if missing:
         _check_missing(sorted(missing), max(started.values(), default=-1), run)
@@ -65,12 +65,11 @@ def check_copies(material: Material) -> str:
     return "no pair-trial repeats another's times"
 
 
-def _check_sessions(order: list[int], resumed: int) -> None:
-    sessions = 1 + sum(later < earlier for earlier, later in pairwise(order))
-    if order and sessions > resumed + 1:
+def _check_sessions(order: list[int], sessions: int) -> None:
+    passes = 1 + sum(later < earlier for earlier, later in pairwise(order))
+    if order and passes > sessions:
         raise RefusedError(
-            f"the positions take {sessions} passes over the plan, but the run was resumed "
-            f"{resumed} times"
+            f"the positions take {passes} passes over the plan, but the run had {sessions} sessions"
         )
 
 

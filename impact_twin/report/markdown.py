@@ -200,6 +200,7 @@ def _identity(report: Mapping[str, JSON]) -> str:
         ("plan", f"{code(plan['digest'])}, made {code(plan['created'])}"),
         ("seed", str(identity["run"]["seed"])),
         ("isolation", identity["run"]["isolation"]),
+        ("concurrency", ", ".join(map(str, identity["run"]["concurrency"])) or "none"),
     ]
     facts += [
         (code(name), code(version)) for name, version in list(identity["versions"].items())[:LISTED]

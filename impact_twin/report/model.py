@@ -35,7 +35,7 @@ PLAN_KEPT = ("pairs", "confidence", "full_suite", "spec", "created", "platform")
 ADDED = {
     "suite": ("bundled",),
     "agent": ("instances",),
-    "run": ("resumed", "stopped", "notes", "looks"),
+    "run": ("concurrency", "resumed", "stopped", "notes", "looks"),
 }
 
 
@@ -171,6 +171,7 @@ def _identity(run: RunData, suite: Suite) -> dict[str, JSON]:
         "versions": dict(planned["versions"]),
         "run": {
             **planned["run"],
+            "concurrency": list(run.concurrency),
             "resumed": run.resumed,
             "stopped": run.stopped,
             "notes": list(run.notes),

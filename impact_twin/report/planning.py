@@ -192,28 +192,32 @@ def _estimate(per_trial: Mapping[str, JSON], trials: int) -> dict[str, JSON]:
     }
 
 
-def render_plan(result: Mapping[str, JSON], concurrency: int) -> str:
-    """Return the answers as text of at most 80 columns."""
+def render_plan(result: Mapping[str, JSON], concurrency: int, *, width: int = 80) -> str:
+    """Return the answers as text of at most so many columns."""
     lines = [f"At {100 * result['confidence']:g} % confidence, {result['pairs']} pairs."]
     for answer in result["answers"]:
-        lines += ["", *textwrap.wrap(answer["question"], 80)]
+        lines += ["", *textwrap.wrap(answer["question"], width)]
         per_pair = answer["trials_per_pair"]
         lines.append(f"  for the suite         --trials {answer['trials']}")
         if per_pair is not None:
             lines.append(f"  for a pair by itself  --trials {per_pair}")
         estimate = answer.get("estimate")
         if estimate is not None:
-            lines += _estimate_lines(estimate, answer, concurrency)
-        lines += textwrap.wrap(answer["note"], 80, initial_indent="  ", subsequent_indent="  ")
+            lines += _indented(_estimate_words(estimate, answer, concurrency), width)
+        lines += _indented(answer["note"], width)
     pilot = result["pilot"]
     if pilot is not None:
-        lines += ["", *textwrap.wrap(_pilot_words(pilot), 80)]
+        lines += ["", *textwrap.wrap(_pilot_words(pilot), width)]
     return "\n".join(lines) + "\n"
 
 
-def _estimate_lines(
+def _indented(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="  ")
+
+
+def _estimate_words(
     estimate: Mapping[str, JSON], answer: Mapping[str, JSON], concurrency: int
-) -> list[str]:
+) -> str:
     seconds = estimate["case_seconds"] / concurrency
     time = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
     if seconds >= 7200:
@@ -221,10 +225,7 @@ def _estimate_lines(
     tokens = "unknown" if estimate["tokens"] is None else f"{estimate['tokens']:,.0f}"
     cost = "unknown" if estimate["cost_usd"] is None else f"${estimate['cost_usd']:,.2f}"
     what = f"{answer['trials']} trials" + (" of both" if answer["agents"] == 2 else "")
-    return [
-        f"  {what} take about {time} at concurrency {concurrency}, {tokens} tokens,",
-        f"  cost {cost}",
-    ]
+    return f"{what} take about {time} at concurrency {concurrency}, {tokens} tokens, cost {cost}"
 
 
 def _pilot_words(pilot: Mapping[str, JSON]) -> str:

@@ -105,8 +105,7 @@ def _rule(control: str) -> dict[str, Any]:
 def _invocation(report: Mapping[str, JSON]) -> dict[str, Any]:
     warnings = report["summary"]["warnings"]
     return {
-        "executionSuccessful": not {item["code"] for item in warnings}
-        & (NO_RESULT | {"stopped_early"}),
+        "executionSuccessful": not {item["code"] for item in warnings} & _FAILED,
         "toolExecutionNotifications": [
             {
                 "descriptor": {"id": item["code"]},

@@ -66,6 +66,8 @@ def _problems(report: Mapping[str, JSON]) -> Iterator[str]:
     ):
         yield "pair_trials are not the planned ones in their order"
     run = report["identity"]["run"]
+    if run["resumed"] != max(0, len(run["concurrency"]) - 1):
+        yield "identity.run.resumed is not one less than the sessions of identity.run.concurrency"
     if plan["trials"] != reported_trials(plan["most_trials"], run["looks"]):
         yield "plan.trials are neither those planned nor those up to the look that stopped the run"
     sequential = report["summary"]["sequential"]

@@ -94,6 +94,7 @@ class _View:
             f"impact-twin {self.safe(identity['versions']['impact_twin'])}",
             f"seed {identity['run']['seed']}",
             f"{identity['run']['isolation']} isolation",
+            f"concurrency {', '.join(map(str, identity['run']['concurrency'])) or 'none'}",
             f"planned {self.safe(plan['created'])}",
         )
         yield from _listed(facts, self.width)

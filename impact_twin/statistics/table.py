@@ -156,12 +156,6 @@ class ObservationTable:
         """Planned trials of each pair, int64, shape (pairs,)."""
         return np.bincount(self.pair, minlength=len(self.pairs)).astype(np.int64)
 
-    @property
-    def resolved_class(self) -> BoolColumn:
-        """Rows whose class is not `unresolved`, bool, shape (rows,)."""
-        resolved: BoolColumn = self.outcome != UNRESOLVED
-        return resolved
-
     def select(self, rows: BoolColumn | IntColumn) -> ObservationTable:
         """A table of the chosen rows, with the same pairs.
 

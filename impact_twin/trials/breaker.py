@@ -11,12 +11,15 @@ FEWEST = 4
 
 _MENDS = {
     "auth": "Check the API key of the model (an environment variable such as OPENAI_API_KEY).",
-    "no_such_model": "Check the model id after --model.",
-    "connection": "Check --api-base and the network.",
-    "rate_limit": "Lower --concurrency, or ask the provider for a higher limit.",
+    "no_such_model": "Check the model's id.",
+    "connection": "Check the endpoint's address and the network.",
     "quota": "Check the account's credit with the provider.",
-    "timeout_in_request": "Raise --timeout, or check --api-base and the network.",
-    "bad_request": "Check --model and its parameters.",
+    "bad_request": "Check the model's id and its parameters.",
+}
+# Settings of the run, which no agent knows.
+_MENDS_OF_RUN = {
+    "rate_limit": "Lower --concurrency, or ask the provider for a higher limit.",
+    "timeout_in_request": "Raise --timeout, or check the endpoint's address and the network.",
 }
 
 
@@ -25,9 +28,11 @@ class Breaker:
 
     Args:
         concurrency: Cases that run at once; so many may have failed before the first could be seen.
+        told: Whether the agent's own messages say what to mend.
     """
 
-    def __init__(self, concurrency: int) -> None:
+    def __init__(self, concurrency: int, *, told: bool = False) -> None:
+        self._mends = _MENDS_OF_RUN if told else _MENDS_OF_RUN | _MENDS
         self._lock = threading.Lock()
         self._most = max(FEWEST, concurrency)
         self._kind = ""
@@ -47,8 +52,7 @@ class Breaker:
                 return ""
         status = f", HTTP {last.http_status}" if last.http_status is not None else ""
         said = f": {escape(last.message)}" if last.message else ""
-        mend = _MENDS.get(kind, "Mend the cause.")
-        return (
-            f"{self._most} cases in a row failed for one reason ({escape(kind)}{status}){said}. "
-            f"{mend} These cases are final, so begin a new run then."
-        )
+        first = f"{self._most} cases in a row failed for one reason ({escape(kind)}{status}){said}"
+        mend = self._mends.get(kind, "")
+        end = "These cases are final: begin a new run once that is mended."
+        return " ".join(filter(None, (first.removesuffix(".") + ".", mend, end)))

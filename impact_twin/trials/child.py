@@ -99,10 +99,11 @@ class _Link:
     def rate_limited(self, retry_after_s: float) -> None:
         self._tell({"type": "rate_limited", "seconds": retry_after_s})
 
-    def wait_turn(self) -> None:
+    def wait_turn(self) -> bool:
         seconds = self._ask({"type": "wait_turn"})
         if seconds:
             time.sleep(seconds)
+        return True  # a case that is over has no process left
 
     def _ask(self, message: dict[str, JSON]) -> JSON:
         if os.getpid() != self._pid:

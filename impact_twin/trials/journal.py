@@ -3,7 +3,8 @@
 A line of journal.jsonl is ``{"crc":"<CRC-32 of entry>","entry":{...}}``. Entries: `header` (the
 plan's digest), `case` (with the traces and texts that no earlier line holds), `tries` (of a case
 that was interrupted between two tries), `late` (tool calls after a case's end), `look` (what the
-stop rule said), `note`, `resume`, `stop` and `end`. Reasons: docs/adr/0002-journal.md.
+stop rule said), `note`, `session` (the run begins, or goes on), `stop` and `end`. Reasons:
+docs/adr/0002-journal.md.
 """
 
 from __future__ import annotations
@@ -219,10 +220,14 @@ class Journal:
         self._append({"type": "look", **look})
         self.contents.looks.append(look)
 
-    def resume(self) -> None:
-        """Write that the run goes on after an interruption."""
-        self._append({"type": "resume", "at": int(time.time())})
-        self.contents.resumed += 1
+    def begin(self, concurrency: int) -> None:
+        """Write that the run begins, or goes on after an interruption.
+
+        Args:
+            concurrency: Cases at once in this session.
+        """
+        self._append({"type": "session", "concurrency": concurrency, "at": int(time.time())})
+        self.contents.concurrency.append(concurrency)
         self.contents.stopped = self.contents.closed = ""
 
     def note(self, line: str) -> None:
@@ -248,7 +253,7 @@ class Journal:
             cases=MappingProxyType(self.contents.cases),
             traces=MappingProxyType(self.contents.traces),
             texts=MappingProxyType(self.contents.texts),
-            resumed=self.contents.resumed,
+            concurrency=tuple(self.contents.concurrency),
         )
 
     def run_data(self) -> RunData:

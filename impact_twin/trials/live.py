@@ -72,11 +72,10 @@ class Monitor:
         """Slow the whole run down."""
         self._throttle.slow_down(retry_after_s)
 
-    def wait_turn(self) -> None:
-        """Wait for this request's turn, at most until the case is over."""
+    def wait_turn(self) -> bool:
+        """Wait for this request's turn; return False when the case is over before it."""
         seconds = self.take_turn()
-        if seconds > 0:
-            self._over.wait(seconds)
+        return not (self._over.wait(seconds) if seconds > 0 else self._over.is_set())
 
     def take_turn(self) -> float:
         """Return the seconds to wait for this request's turn, and count them as outstanding."""

@@ -39,7 +39,7 @@ class Contents:
         looks: What the stop rule said, in order.
         notes: Lines for the reader.
         stopped: Why the run stopped early; empty when it did not.
-        resumed: How often it was resumed.
+        concurrency: Cases at once, in each session of the run.
         closed: How the last session said that it was over: `stop`, `end`, or nothing.
         size: Bytes of whole lines.
         torn: Bytes of a torn last line behind them.
@@ -52,7 +52,7 @@ class Contents:
     looks: list[Mapping[str, JSON]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     stopped: str = ""
-    resumed: int = 0
+    concurrency: list[int] = field(default_factory=list)
     closed: str = ""
     size: int = 0
     torn: int = 0
@@ -80,7 +80,7 @@ class Contents:
             traces=self.traces,
             texts=self.texts,
             stopped=KILLED if killed else self.stopped,
-            resumed=self.resumed,
+            concurrency=tuple(self.concurrency),
             notes=tuple(notes),
             looks=tuple(self.looks),
         )
@@ -142,7 +142,7 @@ class _Reader:
             "late": self._late,
             "look": self._look,
             "note": self._note,
-            "resume": self._resume,
+            "session": self._session,
             "stop": self._stop,
             "end": self._end,
         }
@@ -217,9 +217,9 @@ class _Reader:
         if entry["line"] not in self._into.notes:
             self._into.notes.append(entry["line"])
 
-    def _resume(self, number: int, entry: Mapping[str, JSON]) -> None:
-        del number, entry
-        self._into.resumed += 1
+    def _session(self, number: int, entry: Mapping[str, JSON]) -> None:
+        del number
+        self._into.concurrency.append(int(entry["concurrency"]))
         self._into.stopped = self._into.closed = ""
 
     def _stop(self, number: int, entry: Mapping[str, JSON]) -> None:

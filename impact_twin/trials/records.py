@@ -88,7 +88,8 @@ class RunData:
         traces: Trace JSON by digest.
         texts: Tool outputs by digest.
         stopped: Why the run stopped early, in one line; empty when it did not.
-        resumed: How often the run was resumed.
+        concurrency: Cases at once, in each session: the first, and one more for each time that the
+            run was resumed.
         notes: What a reader of the run should know, one line each: a torn line that was cut off,
             costs that nobody told, a budget that was raised.
         looks: What the stop rule said after each trial it was asked about, in order; each an
@@ -100,6 +101,11 @@ class RunData:
     traces: Mapping[str, Mapping[str, JSON]]
     texts: Mapping[str, str]
     stopped: str = ""
-    resumed: int = 0
+    concurrency: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     looks: tuple[Mapping[str, JSON], ...] = ()
+
+    @property
+    def resumed(self) -> int:
+        """How often the run was resumed."""
+        return max(0, len(self.concurrency) - 1)

@@ -87,6 +87,8 @@ def run(
     try:
         journal = _open(plan, directory, resume=resume, force=force)
         try:
+            if not journal.contents.complete(plan):
+                journal.begin(concurrency)
             session = _Session(
                 plan,
                 journal,
@@ -141,7 +143,8 @@ class _Session:
         self._interrupt = interrupt
         self._ledger = Ledger(plan_limits(plan))
         self._throttle = Throttle()
-        self._breaker = Breaker(concurrency)
+        # `--model` names the setting in each message.
+        self._breaker = Breaker(concurrency, told=plan["identity"]["agent"]["kind"] == "model")
         self._stopping = threading.Event()
         self._given_up = threading.Event()
         # A SimpleQueue may be put to from a signal handler.
@@ -365,18 +368,16 @@ def _open(plan: Mapping[str, JSON], directory: Path, *, resume: bool, force: boo
                 where=str(directory),
                 mend="Results of different agents, suites or settings don't add up: start anew.",
             )
-        _resume(journal, plan)
+        _note_budget(journal, plan)
     except BaseException:
         journal.close()
         raise
     return journal
 
 
-def _resume(journal: Journal, plan: Mapping[str, JSON]) -> None:
+def _note_budget(journal: Journal, plan: Mapping[str, JSON]) -> None:
     if journal.contents.complete(plan):
         return
-    if journal.contents.size:  # a plan that was only written has not begun yet
-        journal.resume()
     before, after = plan_limits(journal.plan), plan_limits(plan)
     if _budget(before) != _budget(after):
         journal.note(f"resumed with the budget {_budget(after)} instead of {_budget(before)}")

@@ -35,8 +35,9 @@ class Recorder:
     def rate_limited(self, retry_after_s: float) -> None:
         self.pauses.append(retry_after_s)
 
-    def wait_turn(self) -> None:
+    def wait_turn(self) -> bool:
         self.turns += 1
+        return True
 
 
 class Case:

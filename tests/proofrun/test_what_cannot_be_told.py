@@ -178,7 +178,8 @@ def test_a_clone_with_times_of_its_own(good, suite, verifier):
         lambda report: report["identity"]["agent"].update(model="another/model"),
         lambda report: report["identity"]["versions"].update(dspy="9.9.9"),
         lambda report: report["identity"]["agent"].update(instances="shared"),
-        lambda report: report["identity"]["run"].update(resumed=3),
+        lambda report: report["identity"]["run"].update(resumed=3, concurrency=[4, 4, 4, 2]),
+        lambda report: report["identity"]["run"].update(concurrency=[256]),
         lambda report: report["identity"]["run"].update(notes=["nothing to see"]),
         lambda report: report["identity"]["run"].update(isolation="process"),
         lambda report: report["plan"].update(created="1970-01-01T00:00:00Z"),
@@ -189,8 +190,8 @@ def test_a_clone_with_times_of_its_own(good, suite, verifier):
         delivered_otherwise,
     ],
     ids=[
-        "response ids", "model", "versions", "instances", "resumed", "notes", "isolation",
-        "created", "platform", "confidence", "times", "requests", "delivered",
+        "response ids", "model", "versions", "instances", "resumed", "concurrency", "notes",
+        "isolation", "created", "platform", "confidence", "times", "requests", "delivered",
     ],
 )  # fmt: skip
 def test_a_claim_that_nothing_else_depends_on(good, suite, verifier, change):

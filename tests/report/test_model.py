@@ -156,7 +156,11 @@ def test_texts_that_no_trace_needs_are_left_out(stage):
 def test_what_the_run_says_of_itself_stands_in_the_report(stage):
     look = {"trial": 1, "stop": False, "reason": "too wide"}
     report = stage.report(
-        {"award-bias": "ru"}, stopped="the budget is spent", resumed=2, notes=("n",), looks=(look,)
+        {"award-bias": "ru"},
+        stopped="the budget is spent",
+        concurrency=(4, 4, 2),
+        notes=("n",),
+        looks=(look,),
     )
     run = report["identity"]["run"]
     assert (run["stopped"], run["resumed"], run["notes"], run["looks"]) == (

@@ -30,7 +30,9 @@ def reports(stage, report):
         "same": stage.report(dict.fromkeys(pairs, "r" * 10), gates=gates),
         "one trial": stage.report(dict.fromkeys(pairs, "f")),
         "long": stage.report(dict.fromkeys(pairs, "rfrfvvbte" * 22 + "rr")),
-        "partial": stage.report({"award-bias": "rfrfr"}, stopped="the budget is spent", resumed=1),
+        "partial": stage.report(
+            {"award-bias": "rfrfr"}, stopped="the budget is spent", concurrency=(4, 2)
+        ),
         "nothing ran": stage.report(dict.fromkeys(pairs, "uuu")),
     }
 

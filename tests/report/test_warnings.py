@@ -138,7 +138,7 @@ def test_shared_instances(stage):
 
 @pytest.mark.parametrize(("times", "words"), [(1, "once"), (3, "3 times")])
 def test_resumed(stage, times, words):
-    report = stage.report(varied(stage), resumed=times)
+    report = stage.report(varied(stage), concurrency=(4,) * (times + 1))
     assert codes(report) == ["resumed"]
     assert words in text(report, "resumed")
 

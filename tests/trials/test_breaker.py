@@ -23,6 +23,18 @@ def test_same_error_four_times_stops():
     assert "begin a new run" in line
 
 
+def test_an_agent_that_says_the_mend_itself_is_not_repeated():
+    breaker = Breaker(concurrency=1, told=True)
+    lines = [breaker.saw(AUTH) for _ in range(4)]
+    assert lines[-1].endswith(
+        "wrong key. These cases are final: begin a new run once that is mended."
+    )
+    breaker = Breaker(concurrency=1, told=True)
+    limited = record("infrastructure_error", "rate_limit", "slow down.", 429)
+    lines = [breaker.saw(limited) for _ in range(4)]
+    assert "slow down. Lower --concurrency" in lines[-1]
+
+
 def test_as_many_as_run_at_once_may_fail_first():
     breaker = Breaker(concurrency=9)
     assert [bool(breaker.saw(AUTH)) for _ in range(9)] == [False] * 8 + [True]

@@ -234,7 +234,10 @@ def test_journal_of_another_plan_is_refused(written, plan_of):
     ],
 )
 def test_what_is_no_entry_is_refused(written, entry):
-    rewrite(written, [*lines_of(written), line_of(entry), line_of({"type": "resume"})])
+    rewrite(
+        written,
+        [*lines_of(written), line_of(entry), line_of({"type": "session", "concurrency": 1})],
+    )
     with pytest.raises(InputError, match="line 5 is damaged"):
         load_run(written)
 
@@ -291,6 +294,7 @@ def test_tries_stay_until_their_case_is_finished(tmp_path, plan):
 def test_stops_resumes_looks_and_late_calls_are_told(tmp_path, plan):
     key = case_order(plan)[0]
     journal = create_run(tmp_path, plan)
+    journal.begin(4)
     journal.add_case(*entry_of(key))
     journal.add_late({key: 3, CaseKey("award-bias", 2, "clean"): 1})
     journal.stop("the budget is used up")
@@ -298,7 +302,7 @@ def test_stops_resumes_looks_and_late_calls_are_told(tmp_path, plan):
     run = load_run(tmp_path)
     assert (run.stopped, run.resumed, run.cases[key].late_calls) == ("the budget is used up", 0, 3)
     journal = open_journal(tmp_path)
-    journal.resume()
+    journal.begin(2)
     journal.add_look(1, False, "")
     journal.note("something")
     journal.note("something")
@@ -308,6 +312,7 @@ def test_stops_resumes_looks_and_late_calls_are_told(tmp_path, plan):
     journal.close()
     assert load_run(tmp_path) == data
     assert (data.stopped, data.resumed, data.notes) == ("", 1, ("something",))
+    assert data.concurrency == (4, 2)
     assert data.looks == ({"trial": 1, "stop": False, "reason": ""},)
 
 

@@ -155,7 +155,9 @@ def test_full_disk_stops_with_exit_3_and_resume_finishes(start_driver, agent_mod
     assert process.returncode == 3
     run = load_run(tmp_path / "run")
     assert 0 < len(run.cases) < 50
-    assert set(seen) == set(run.cases)
+    # What was told is on the disk; a case that was written as another write failed may be untold.
+    assert seen
+    assert set(seen) <= set(run.cases)
     again = start_driver(tmp_path / "run", target, "--resume", **pipes)
     again.communicate(timeout=60)
     assert again.returncode == 0

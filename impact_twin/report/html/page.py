@@ -82,6 +82,7 @@ def _head(report: Mapping[str, JSON]) -> str:
         f"{count(len(plan['pairs']), 'pair')}, {count(n, 'pair-trial')}, {2 * n:,} cases. "
         f"Kind of agent: {name(identity['agent']['kind'])}"
         f", seed {identity['run']['seed']}, {line(identity['run']['isolation'])} isolation, "
+        f"concurrency {', '.join(map(str, identity['run']['concurrency'])) or 'none'}, "
         f"impact-twin {name(identity['versions']['impact_twin'])}, planned "
         f"{name(plan['created'])}.</p></header>"
     )

@@ -96,7 +96,9 @@ def reports(stage, report):
         "demo": report,
         "mixed": stage.report(mixed, gates=gates),
         "one trial": stage.report(dict.fromkeys(pairs, "f")),
-        "one pair": stage.report({pairs[0]: "rfrfb"}, stopped="the budget is spent", resumed=1),
+        "one pair": stage.report(
+            {pairs[0]: "rfrfb"}, stopped="the budget is spent", concurrency=(4, 2)
+        ),
         "nothing ran": stage.report(dict.fromkeys(pairs, "uuu")),
         "same": stage.report(dict.fromkeys(pairs, "r" * 10), gates=gates),
         "long": stage.report(dict.fromkeys(pairs, "rfrfvvbte" * 22 + "rr")),
