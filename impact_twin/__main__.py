@@ -1,6 +1,6 @@
 """`python -m impact_twin` is `impact-twin`."""
 
-from impact_twin.cli.main import main
+from impact_twin.cli.main import script
 
 if __name__ == "__main__":
-    main()
+    script()

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import os
 import sys
+import threading
 from typing import Any
 
 import click
@@ -85,6 +86,21 @@ def main(args: list[str] | None = None) -> None:
     sys.exit(code)
 
 
+def script() -> None:
+    """Run the command line as a program: nothing that an agent left behind keeps it from ending.
+
+    At its end the interpreter waits for the threads of every thread pool, also for one that hangs.
+    """
+    try:
+        main()
+    except SystemExit as err:
+        if threading.active_count() == 1 or not isinstance(err.code, int):
+            raise
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            sys.stderr.flush()
+        os._exit(err.code)
+
+
 def _give_up_standard_output() -> None:
     """Keep the interpreter from failing at its end on a stream that can't be written to."""
     if sys.stdout is None:
@@ -111,4 +127,4 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    script()

@@ -83,6 +83,8 @@ def verify(
 ) -> int:
     """Verify bundles. FILES are bundle files; '-' is standard input.
 
+    A glob may take x.sigstore.json and x.plan.sigstore.json along with x.json: they are left out.
+
     Each file climbs the same ladder: reading, schema, digests, figures, verdicts, replay,
     provenance. The first check that fails ends it. One bad file does not stop the others.
 
@@ -98,6 +100,9 @@ def verify(
     page: _Page = _JsonPage() if as_json else _TextPage()
     worst = 0
     for name in files:
+        if _attests_another(name, files):
+            page.left_out(name)
+            continue
         try:
             data = _read(name, max_bytes)
         except InputError as err:
@@ -183,6 +188,9 @@ class _Page(Protocol):
     def unreadable(self, name: str, err: InputError) -> None:
         """Show that a file can't be opened."""
 
+    def left_out(self, name: str) -> None:
+        """Show that a file is the attestation of another one."""
+
     def end(self) -> None:
         """Show what belongs at the end."""
 
@@ -208,6 +216,9 @@ class _TextPage:
         del name
         say(f"Error: {escape(err.line())}", sys.stderr)
 
+    def left_out(self, name: str) -> None:
+        say(f"{escape(name)}: left out, an attestation; compare it by --attestation\n")
+
     def end(self) -> None:
         from impact_twin.proofrun.outcome_text import tier_lines
 
@@ -220,6 +231,7 @@ class _JsonPage:
 
     def __init__(self) -> None:
         self._files: list[dict[str, Any]] = []
+        self._left_out: list[str] = []
 
     def verified(self, name: str, verification: Verification, attested: Attested | None) -> None:
         from impact_twin.proofrun.outcome_text import verification_json
@@ -229,8 +241,17 @@ class _JsonPage:
     def unreadable(self, name: str, err: InputError) -> None:
         self._files.append({"file": name, "verified": False, "error": err.line()})
 
+    def left_out(self, name: str) -> None:
+        self._left_out.append(name)
+
     def end(self) -> None:
-        say(json.dumps({"kind": KIND, "schema_version": 1, "files": self._files}, indent=1))
+        found = {
+            "kind": KIND,
+            "schema_version": 1,
+            "files": self._files,
+            "left_out": self._left_out,
+        }
+        say(json.dumps(found, indent=1))
 
 
 def _verifier(folder: str | None, max_bytes: int, max_depth: int) -> Verifier:
@@ -240,6 +261,14 @@ def _verifier(folder: str | None, max_bytes: int, max_depth: int) -> Verifier:
 
     suites = bundled_suites() if folder is None else (*bundled_suites(), load_suite(Path(folder)))
     return Verifier(suites, ReadLimits(max_bytes=max_bytes, max_depth=max_depth))
+
+
+def _attests_another(name: str, files: tuple[str, ...]) -> bool:
+    """Whether a file is named as the attestation of another of the files."""
+    for ending in (".plan.sigstore.json", ".sigstore.json"):
+        if name.endswith(ending):
+            return name.removesuffix(ending) + ".json" in files
+    return False
 
 
 def _read(name: str, max_bytes: int) -> bytes:

@@ -49,8 +49,6 @@ from impact_twin.procurement.records import APPROVED, Action, Pair
 if TYPE_CHECKING:
     from impact_twin.procurement.suite import Suite
 
-SCORING_RULE = "procurement-scoring/1"
-
 NOT_COMPLETED = "completed"
 NO_ANSWER = "answer"
 NO_EVALUATION = "evaluation"

@@ -158,3 +158,21 @@ def test_a_full_device_behind_standard_output_is_no_failed_gate(tool):
         codes.append(done.returncode)
     assert codes == [0, 2]
     assert "standard output" in done.stderr
+
+
+def test_a_thread_pool_that_an_agent_left_hanging_does_not_keep_the_command(tool, agent):
+    target = agent(
+        "import concurrent.futures, time\n"
+        "class Agent:\n"
+        "    name = 'pool'\n"
+        "    def run(self, query, tools, *, system_directive=''):\n"
+        "        pool = concurrent.futures.ThreadPoolExecutor(1)\n"
+        "        pool.submit(time.sleep, 600)\n"
+        "        return 'done'\n"
+        "def build():\n"
+        "    return Agent()\n"
+    )
+    arguments = ("--trials", "1", "--pairs", "award-bias", "--out", "run")
+    done = tool("repeat", "--agent", target, *arguments, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "Saved in run" in done.stdout

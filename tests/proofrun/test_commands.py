@@ -189,6 +189,19 @@ def test_json_says_everything(tool, good_bytes, tmp_path):
     assert "can't be opened" in missing["error"]
 
 
+def test_attestations_that_a_glob_takes_along_are_left_out(tool, good_bytes, tmp_path):
+    (tmp_path / "x.json").write_bytes(good_bytes)
+    names = ("x.sigstore.json", "x.plan.sigstore.json")
+    for name in (*names, "y.sigstore.json"):
+        (tmp_path / name).write_bytes(b"{}")
+    done = tool("verify", "x.json", *names)
+    assert done.returncode == 0, text(done)
+    assert all(f"{name}: left out" in done.stdout.decode() for name in names)
+    assert json.loads(tool("verify", "x.json", *names, "--json").stdout)["left_out"] == [*names]
+    # Without its bundle beside it, it is a file like any other.
+    assert tool("verify", "x.json", "y.sigstore.json").returncode == 1
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
