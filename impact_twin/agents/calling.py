@@ -109,53 +109,65 @@ def call_agent(make: Callable[[], Any], request: CaseRequest, instances: Instanc
     number: int | None = None
     stage = "build_failed"
     try:
-        agent = _settled(make(), request)
+        agent = settled(make(), request.deadline_s)
         number = instances.number(agent)
         run = getattr(agent, "run", None)
         if agent is None or not callable(run):
-            return _failed("no_run_method", "the factory's agent has no method run", number)
+            return failed("no_run_method", "the factory's agent has no method run", number)
         stage = "exception"
-        result = _settled(
+        result = settled(
             run(request.query, make_tools(request), system_directive=request.system_directive),
-            request,
+            request.deadline_s,
         )
         return _outcome(result, number)
-    except BadResultError as error:
-        return _failed(error.kind, error.message, number, error.answer)
-    except SystemExit as error:
-        return _failed("system_exit", f"sys.exit({error_line(repr(error.code))})", number)
-    except KeyboardInterrupt as error:
+    except BaseException as error:
+        return ended(error, stage, number)
+
+
+def ended(error: BaseException, stage: str, number: int | None) -> CaseOutcome:
+    """Say how a case ended whose agent's code raised.
+
+    Args:
+        error: What was raised.
+        stage: The kind of an error that is none of the known ones.
+        number: The agent object's, if there is one.
+
+    Raises:
+        KeyboardInterrupt: it was raised in the main thread, so it is the user's.
+    """
+    if isinstance(error, BadResultError):
+        return failed(error.kind, error.message, number, error.answer)
+    if isinstance(error, SystemExit):
+        return failed("system_exit", f"sys.exit({error_line(repr(error.code))})", number)
+    if isinstance(error, KeyboardInterrupt):
         # Signals reach the main thread only; elsewhere the agent raised it by itself.
         if threading.current_thread() is threading.main_thread():
-            raise
-        return _failed("interrupted", error_line(error), number)
-    except BaseException as error:
-        return _provider_failed(error, number) or _failed(stage, error_line(error), number)
-
-
-def _settled(value: Any, request: CaseRequest) -> Any:
-    return wait_for(value, request.deadline_s) if inspect.isawaitable(value) else value
-
-
-def _failed(kind: str, message: str, number: int | None, answer: str = "") -> CaseOutcome:
-    return CaseOutcome(
-        termination="agent_error",
-        final_answer=answer,
-        error_kind=kind,
-        message=error_line(message),
-        instance=number,
-    )
-
-
-def _provider_failed(error: BaseException, number: int | None) -> CaseOutcome | None:
+            raise error
+        return failed("interrupted", error_line(error), number)
     failure = of_provider(error)
     if failure is None:
-        return None
+        return failed(stage, error_line(error), number)
     return CaseOutcome(
         failure.termination,
         error_kind=failure.kind,
         message=error_line(error),
         http_status=failure.http_status,
+        instance=number,
+    )
+
+
+def settled(value: Any, timeout_s: float) -> Any:
+    """Return a value, or what an awaitable gives within so many seconds."""
+    return wait_for(value, timeout_s) if inspect.isawaitable(value) else value
+
+
+def failed(kind: str, message: str, number: int | None, answer: str = "") -> CaseOutcome:
+    """Return the end of a case by an error of the agent's."""
+    return CaseOutcome(
+        termination="agent_error",
+        final_answer=answer,
+        error_kind=kind,
+        message=error_line(message),
         instance=number,
     )
 
