@@ -12,13 +12,13 @@ from typing import Any, NoReturn
 import rfc8785
 
 from impact_twin.errors import InputError
+from impact_twin.reading import read_file
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_SAFE_INTEGER = 2**53 - 1
 
-# A bracket, or a whole string; the closing quote is optional so that no input makes it backtrack.
-_TOKEN = re.compile(r'[\[\]{}]|"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_BRACKET = re.compile(r"[\[\]{}]")
 
 
 def canonical_bytes(value: object) -> bytes:
@@ -113,19 +113,39 @@ def read_strict(path: Path, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_
     """Read a JSON file strictly; see `loads_strict`. Never reads more than the cap.
 
     Raises:
-        InputError: the file can't be opened or its content is refused.
+        InputError: the file can't be read or its content is refused.
     """
-    try:
-        with path.open("rb") as handle:
-            data = handle.read(max_bytes + 1)
-    except OSError as err:
-        raise InputError(f"can't be read: {err.strerror}", where=str(path)) from None
+    data = read_file(path, max_bytes)
     return loads_strict(data, where=str(path), max_bytes=max_bytes, max_depth=max_depth)
+
+
+def outside_strings(text: str) -> list[str]:
+    """Return the pieces of a JSON text that stand before, between and behind its strings.
+
+    No regular expression for a string: one that may hold escapes keeps a place to go back to for
+    each of them, and so takes a hundred times the text's memory.
+    """
+    return split_strings(text)[::2]
+
+
+def split_strings(text: str) -> list[str]:
+    """Return a JSON text in pieces: outside of strings, inside of one, outside again, and so on.
+
+    >>> split_strings('[1,"a,b"]')
+    ['[1,', 'a,b', ']']
+    """
+    # Of the same length, but with no quote that is not the start or the end of a string.
+    mask = text.replace("\\\\", "__").replace('\\"', "__")
+    pieces, start = [], 0
+    for part in mask.split('"'):
+        pieces.append(text[start : start + len(part)])
+        start += len(part) + 1
+    return pieces
 
 
 def _check_depth(text: str, where: str, max_depth: int) -> None:
     depth = 0
-    for match in _TOKEN.finditer(text):
+    for match in _BRACKET.finditer("".join(outside_strings(text))):
         mark = match.group()
         if mark in "[{":
             depth += 1

@@ -1,10 +1,18 @@
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impact_twin.canonical import _TOKEN, canonical_bytes, digest, loads_strict, read_strict
+from impact_twin.canonical import (
+    canonical_bytes,
+    digest,
+    loads_strict,
+    outside_strings,
+    read_strict,
+    split_strings,
+)
 from impact_twin.errors import InputError
 
 JSON_VALUES = st.recursive(
@@ -92,11 +100,21 @@ def test_the_size_cap_holds_for_bytes_and_files(tmp_path):
         read_strict(tmp_path / "none.json")
 
 
-def test_the_depth_check_takes_an_unterminated_string_as_one_token():
-    # One match that reaches the end: nothing is scanned twice, whatever the string holds.
-    text = '"' + '\\"' * 10_000
-    (match,) = _TOKEN.finditer(text)
-    assert match.span() == (0, len(text))
+def test_what_stands_in_a_string_is_no_bracket():
+    text = json.dumps({"a[": ["\\", '"{', '\\"'], "b": 1})
+    assert "".join(outside_strings(text)) == "{: [, , ], : 1}"
+    assert '"'.join(split_strings(text)) == text
+    # A string without an end goes on to the end.
+    assert outside_strings('["[[' + '\\"' * 5) == ["["]
+
+
+def test_a_text_full_of_escapes_takes_no_more_than_some_times_its_size():
+    data = b'{"a":"' + b"\\n" * 1_000_000 + b'"}'
+    tracemalloc.start()
+    loads_strict(data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * len(data)
 
 
 @given(st.binary(max_size=200))

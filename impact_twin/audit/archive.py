@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from impact_twin.errors import InputError
+from impact_twin.text import storable
 
 MAX_ENTRY = 16 * 1024 * 1024
 MAX_TOTAL = 2 * 1024 * 1024 * 1024
@@ -32,7 +33,7 @@ class Entry:
     """One file of the folder or archive.
 
     Attributes:
-        name: Its name there, with forward slashes; untrusted text.
+        name: Its name there, with forward slashes; untrusted text, storable.
         data: Its bytes, or None when it may not be read.
         refused: Why it was not read; empty when it was.
     """
@@ -122,7 +123,7 @@ def _file(path: Path, root: Path, caps: Caps) -> Entry:
 
 
 def _inside(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix()
+    return storable(path.relative_to(root).as_posix())
 
 
 def _archive(path: Path, caps: Caps) -> Iterator[Entry]:
@@ -137,7 +138,7 @@ def _archive(path: Path, caps: Caps) -> Iterator[Entry]:
                 stream.check_end()
         except (tarfile.TarError, EOFError, lzma.LZMAError, zlib.error, OSError) as err:
             raise InputError(
-                f"not a whole tar archive: {type(err).__name__}",
+                f"not one whole tar archive: {type(err).__name__}",
                 where=where,
                 mend="Give a folder or a tar archive (plain, xz, gzip or bzip2).",
             ) from None
@@ -155,16 +156,17 @@ def _members(archive: tarfile.TarFile, caps: Caps, path: Path) -> Iterator[Entry
         archive.members = []  # type: ignore[attr-defined, unused-ignore]
         if member.isdir():
             continue
+        name = storable(member.name)
         if not member.isreg() or member.issparse():
-            yield Entry(member.name, None, "a link, a device or a sparse file")
+            yield Entry(name, None, "a link, a device or a sparse file")
         elif member.size > caps.entry:
-            yield Entry(member.name, None, f"larger than {caps.entry} bytes")
+            yield Entry(name, None, f"larger than {caps.entry} bytes")
         else:
             handle = archive.extractfile(member)
             data = handle.read() if handle else b""
             if len(data) != member.size:
                 raise tarfile.ReadError
-            yield Entry(member.name, data)
+            yield Entry(name, data)
 
 
 def _unpacked(path: Path) -> IO[bytes]:
@@ -231,6 +233,13 @@ class _Forward(io.RawIOBase):
         return self._at
 
     def check_end(self) -> None:
-        """Refuse an archive that stops in the middle: tarfile takes a bad header for the end."""
-        if self._last.strip(b"\0"):
-            raise tarfile.ReadError
+        """Refuse an archive that stops in the middle, or that another one follows.
+
+        tarfile takes a bad header, and the zeros between two archives, for the end.
+        """
+        last = self._last
+        while not last.strip(b"\0"):
+            last = self.read(_CHUNK)
+            if not last:
+                return
+        raise tarfile.ReadError

@@ -83,8 +83,8 @@ def rule_identity(version: str, suite: str) -> dict[str, Any]:
 
     Returns:
         A JSON value: `agentdojo` (package version), `benchmark_version`, `suite`, `digest` (over
-        all tasks), `tasks` (task id to the digest of its rule), `altered` (functions patched at
-        run time), `left_out` (registering modules that are not loaded).
+        all tasks, and what is patched), `tasks` (task id to the digest of its rule), `altered`
+        (functions patched at run time), `left_out` (registering modules that are not loaded).
 
     Raises:
         InputError: AgentDojo has no such version or suite.
@@ -100,7 +100,7 @@ def rule_identity(version: str, suite: str) -> dict[str, Any]:
         "agentdojo": found["agentdojo"],
         "benchmark_version": version,
         "suite": suite,
-        "digest": digest(tasks),
+        "digest": digest([tasks, sorted(altered)] if altered else tasks),
         "tasks": tasks,
         "altered": sorted(altered),
         "left_out": [item["module"] for item in found["modules"] if not item["loaded"]],

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from impact_twin.cli.output import check_target, say, terminal_width, write_json, write_target
+from impact_twin.cli.output import (
+    check_apart,
+    check_target,
+    say,
+    terminal_width,
+    write_json,
+    write_target,
+)
 from impact_twin.errors import CheckFailedError, InputError
 
 if TYPE_CHECKING:
@@ -194,6 +201,8 @@ def exclusions(
     force: bool,
 ) -> None:
     """Show whom a filter removes, the rates before and after, and what the evidence supports."""
+    if not 0 < confidence < 1:  # click takes a NaN for one in the range
+        raise InputError("not in (0, 1)", where="--confidence", mend="Try 0.95.")
     from impact_twin.audit import disagreements, exclusions_page
     from impact_twin.audit import exclusions as room
     from impact_twin.audit.records import read_records
@@ -240,16 +249,9 @@ def _agentdojo() -> str:
 
 
 def _check_outputs(force: bool, **targets: str | None) -> None:
-    taken: dict[str, str] = {}
     for name, target in targets.items():
-        option = f"--{name}"
-        check_target(target, force=force, option=option)
-        if target is not None and taken.setdefault(target, option) != option:
-            raise InputError(
-                f"{taken[target]} and {option} both name {target}",
-                where=option,
-                mend="Name two different files.",
-            )
+        check_target(target, force=force, option=f"--{name}")
+    check_apart({f"--{name}": target for name, target in targets.items()})
 
 
 def _write(

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from impact_twin.cli.output import (
+    check_apart,
     check_target,
     say,
     terminal_width,
@@ -15,7 +16,6 @@ from impact_twin.cli.output import (
     write_json,
     write_target,
 )
-from impact_twin.errors import InputError
 from impact_twin.text import escape
 
 
@@ -51,8 +51,7 @@ def board(
     """  # noqa: D301 (click's mark for lines to keep)
     check_target(page, force=force, option="--html")
     check_target(markdown, force=force, option="--markdown")
-    if [page, markdown].count("-") + as_json > 1:
-        raise InputError("only one of them can go to standard output", where="--html, --markdown")
+    check_apart({"--html": page, "--markdown": markdown, "--json": "-" if as_json else None})
     from impact_twin.procurement.suite import bundled_suites
     from impact_twin.proofrun.board_files import board_of_folder, read_expected
     from impact_twin.proofrun.verify import Verifier

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -13,6 +11,7 @@ from impact_twin.canonical import MAX_BYTES
 from impact_twin.cli.output import check_target, say, terminal_width, write_json, write_target
 from impact_twin.errors import InputError
 from impact_twin.procurement.model import JSON
+from impact_twin.reading import read_file, read_standard_input
 from impact_twin.text import escape
 
 
@@ -133,22 +132,8 @@ def _ascii(plain: bool) -> bool:
     return plain or not can_show(getattr(sys.stdout, "encoding", None))
 
 
-def _read(source: str, max_bytes: int) -> tuple[bytes, str]:
-    """Return a file's bytes, at most one more than allowed, and what to call it.
-
-    Raises:
-        InputError: it can't be opened, or is no regular file.
-    """
+def _read(source: str, most: int) -> tuple[bytes, str]:
+    """Return a file's bytes, at most one more than allowed, and what to call it."""
     if source == "-":
-        return sys.stdin.buffer.read(max_bytes + 1), "standard input"
-    # Without O_NONBLOCK, opening a named pipe would wait for a writer.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        with os.fdopen(os.open(source, flags), "rb") as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise InputError("is no regular file", where=source)
-            return stream.read(max_bytes + 1), source
-    except OSError as err:
-        raise InputError(f"can't be opened: {err.strerror}", where=source) from None
-    except ValueError:
-        raise InputError("is no file name", where=source) from None
+        return read_standard_input(most), "standard input"
+    return read_file(source, most), source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import importlib
 import logging
 import os
 import platform
@@ -21,9 +22,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from impact_twin import __version__
-from impact_twin.cli.output import check_target, say, write_json, write_target
+from impact_twin.canonical import MAX_BYTES
+from impact_twin.cli.output import (
+    check_apart,
+    check_target,
+    say,
+    terminal_width,
+    write_json,
+    write_target,
+)
 from impact_twin.errors import InputError
-from impact_twin.text import escape
+from impact_twin.reading import read_standard_input
+from impact_twin.text import escape, storable
 
 if TYPE_CHECKING:
     from impact_twin.leaderboard.endpoint import Endpoint
@@ -34,6 +44,8 @@ if TYPE_CHECKING:
 
 RUNS = Path("leaderboard-runs")
 PLAIN_EVERY_S = 30.0
+MAX_NAME = 100
+MAX_ADDRESS = 500
 
 
 @click.group()
@@ -122,10 +134,9 @@ def render(*, files: tuple[str, ...], markdown: str | None, page: str | None, fo
 
     for target, option in ((markdown, "--markdown"), (page, "--html")):
         check_target(target, force=force, option=option)
-    if markdown == page == "-":
-        raise InputError("only one of them can go to standard output", where="--markdown, --html")
+    check_apart({"--markdown": markdown, "--html": page})
     if files == ("-",):
-        rows = rows_from_bytes(sys.stdin.buffer.read(), "standard input")["rows"]
+        rows = rows_from_bytes(read_standard_input(MAX_BYTES), "standard input")["rows"]
     else:
         rows = load_rows([Path(name) for name in files])["rows"]
     if markdown is not None:
@@ -139,7 +150,7 @@ def render(*, files: tuple[str, ...], markdown: str | None, page: str | None, fo
     if markdown is None and page is None:
         from impact_twin.leaderboard.render import render_text
 
-        say(render_text(rows).rstrip("\n"))
+        say(render_text(rows, width=terminal_width()).rstrip("\n"))
 
 
 @leaderboard.command("coverage-check")
@@ -179,6 +190,15 @@ def _job(
     if name and not key:
         raise InputError(f"the variable {name} is not set", where="--api-key-env")
     base = options["api_base"]
+    if options["name"] is not None and storable(options["name"]) != options["name"]:
+        raise InputError("not text", where="--name")
+    for option, longest in (("name", MAX_NAME), ("api_base", MAX_ADDRESS)):
+        if options[option] is not None and not 1 <= len(options[option]) <= longest:
+            raise InputError(
+                f"not 1 to {longest} characters", where=f"--{option.replace('_', '-')}"
+            )
+    if any(not 1 <= len(upstream) <= MAX_NAME for upstream in options["upstreams"]):
+        raise InputError(f"not 1 to {MAX_NAME} characters", where="--upstream")
     if base is not None and not re.match(r"https?://[^\s@?#]+$", base):
         raise InputError("not an http(s) address without credentials and query", where="--api-base")
     return _Job(protocol, directory, options, force, dry_run, key)
@@ -279,12 +299,16 @@ def _directory(options: dict[str, Any]) -> Path:
 def _show(rows: dict[str, Any], *, to_stderr: bool) -> None:
     from impact_twin.leaderboard.render import render_text
 
-    say(render_text(rows["rows"]).rstrip("\n"), sys.stderr if to_stderr else sys.stdout)
+    say(
+        render_text(rows["rows"], width=terminal_width()).rstrip("\n"),
+        sys.stderr if to_stderr else sys.stdout,
+    )
 
 
 @contextlib.contextmanager
 def _quiet_libraries() -> Iterator[None]:
-    # dspy warns of each unreadable reply; the records hold that.
+    # dspy warns of each unreadable reply; the records hold that. Its import sets its own level.
+    importlib.import_module("dspy")
     logging.getLogger("dspy").setLevel(logging.CRITICAL)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

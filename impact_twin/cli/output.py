@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -72,6 +73,26 @@ def check_target(target: str | None, *, force: bool, option: str) -> None:
         raise InputError(f"{parent} is not a folder", where=option, mend="Make it first.")
     if not os.access(parent, os.W_OK):
         raise InputError(f"{parent} can't be written to", where=option)
+
+
+def check_apart(targets: Mapping[str, str | None]) -> None:
+    """Refuse two outputs to one place.
+
+    Args:
+        targets: Output files by option.
+
+    Raises:
+        InputError: two of them are the same file, or both are standard output.
+    """
+    seen: dict[str, str] = {}
+    for option, target in targets.items():
+        if target is None:
+            continue
+        place = target if target == "-" else str(Path(target).resolve())
+        if place in seen:
+            what = "standard output" if target == "-" else target
+            raise InputError(f"both would go to {what}", where=f"{seen[place]}, {option}")
+        seen[place] = option
 
 
 def write_target(target: str, text: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ import click
 from impact_twin.canonical import MAX_BYTES, MAX_DEPTH
 from impact_twin.cli.output import say, terminal_width
 from impact_twin.errors import InputError
+from impact_twin.reading import read_file, read_standard_input
 from impact_twin.text import escape
 
 if TYPE_CHECKING:
@@ -271,22 +270,5 @@ def _attests_another(name: str, files: tuple[str, ...]) -> bool:
     return False
 
 
-def _read(name: str, max_bytes: int) -> bytes:
-    """Return a file's bytes, at most one more than allowed.
-
-    Raises:
-        InputError: it can't be opened, or is no regular file (which might never end).
-    """
-    if name == "-":
-        return sys.stdin.buffer.read(max_bytes + 1)
-    # Without O_NONBLOCK, opening a named pipe would wait for a writer.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        with os.fdopen(os.open(name, flags), "rb") as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise InputError("is no regular file", where=name, mend="Name a bundle's file.")
-            return stream.read(max_bytes + 1)
-    except OSError as err:
-        raise InputError(f"can't be opened: {err.strerror}", where=name) from None
-    except ValueError:
-        raise InputError("is no file name", where=name) from None
+def _read(name: str, most: int) -> bytes:
+    return read_standard_input(most) if name == "-" else read_file(name, most)

@@ -46,8 +46,7 @@ def load_rows(paths: Sequence[Path]) -> dict[str, Any]:
     for path in paths:
         content = None if path.is_dir() else read_strict(path)
         if isinstance(content, dict) and content.get("kind") == ROWS_KIND:
-            schema.check(content, "rows", where=str(path))
-            ready += content["rows"]
+            ready += _checked_rows(content, str(path))
         else:
             sources.append(path)
     if sources:
@@ -68,8 +67,19 @@ def rows_from_bytes(data: bytes, where: str) -> dict[str, Any]:
         InputError: They aren't a rows file.
     """
     content: dict[str, Any] = loads_strict(data, where=where)
-    schema.check(content, "rows", where=where)
+    _checked_rows(content, where)
     return content
+
+
+def _checked_rows(content: dict[str, Any], where: str) -> list[dict[str, Any]]:
+    schema.check(content, "rows", where=where)
+    rows: list[dict[str, Any]] = content["rows"]
+    for number, row in enumerate(rows):
+        if row["headline"] not in row["attacks"]:
+            raise InputError(
+                "its headline is not among its attacks", where=f"{where}.rows[{number}]"
+            )
+    return rows
 
 
 def boards(rows: Sequence[dict[str, Any]]) -> list[Board]:
@@ -115,7 +125,7 @@ def incapable_line(row: dict[str, Any]) -> str:
     alone = benign(row)
     useful, what = (
         (headline(row, "U"), "user tasks done under attack")
-        if alone is None
+        if alone is None or alone["value"] is None
         else (alone, "user tasks done without an attack")
     )
     return (

@@ -114,7 +114,7 @@ def run_case(world: World, endpoint: Endpoint, protocol: Protocol) -> CaseResult
         )
     )
     if ending.error is not None:
-        ending = replace(ending, error=redact(ending.error))
+        ending = replace(ending, error=redact(ending.error, endpoint.options.api_key))
     return _scored(world, engine, ending, started_at, duration)
 
 
@@ -157,10 +157,6 @@ def _unreadable_ending(turns: list[Turn], err: Exception) -> _Ending:
         return _Ending(HARNESS_ERROR, error=_told(err))
     if last.refused:
         return _Ending(REFUSED, error=f"finish reason {last.finish}")
-    if last.finish == "error":
-        return _Ending(
-            INFRASTRUCTURE, error="the reply's finish reason is an error", retryable=True
-        )
     if last.empty:
         return _Ending(EMPTY_REPLY, error=f"finish reason {last.finish}", retryable=True)
     return _Ending(NO_ANSWER, error=f"{type(err).__name__}, finish reason {last.finish}")

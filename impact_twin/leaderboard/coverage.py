@@ -139,14 +139,17 @@ def _check(
     if full.value is None or subset.value is None:
         raise InputError(f"{model} has no resolved results to compare")
     low, high = subset.interval
+    # Unknown results may lie anywhere, so every way they could go has to agree.
+    ends = [*full.bounds, *subset.bounds]
     return {
         "model": {"id": model, "display_name": name},
         "full": full.to_json(),
         "subset": subset.to_json(),
         "difference": round(full.value - subset.value, 12),
-        "inside_subset_interval": low <= full.value <= high,
+        "inside_subset_interval": all(low <= end <= high for end in full.bounds),
+        "unresolved": [full.unresolved, subset.unresolved],
         "buckets": [buckets.of(full.value), buckets.of(subset.value)],
-        "bucket_agrees": buckets.of(full.value) == buckets.of(subset.value),
+        "bucket_agrees": len({buckets.of(end) for end in ends}) == 1,
         "same_runs": same_runs,
         "published": None,
     }

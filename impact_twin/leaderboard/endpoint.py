@@ -52,6 +52,9 @@ PROVIDERS = {
 }
 """The prefixes of model ids that dspy spells, and the native engine's names for them."""
 
+FAILED = "error"
+"""The finish reason of a reply that the provider gave up on; what it holds is no behaviour."""
+
 _NO_KEY = "no-key-needed"
 _KEY_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 _KEY_TEXT = re.compile(
@@ -182,9 +185,12 @@ class RecordingEngine:
         finally:
             with self._lock:
                 self.log.outstanding -= 1
+        turn = _turn(response)
         with self._lock:
             if not self.log.closed:
-                self.log.turns.append(_turn(response))
+                self.log.turns.append(turn)
+        if turn.finish == FAILED:
+            raise TransportError("the reply's finish reason is an error")
         return response
 
     def close(self) -> None:
@@ -193,8 +199,10 @@ class RecordingEngine:
             self.log.closed = True
 
 
-def redact(text: str) -> str:
-    """Return text without keys: those of the environment, and what looks like one."""
+def redact(text: str, key: str | None = None) -> str:
+    """Return text without keys: the given one, the environment's, and what looks like one."""
+    if key:
+        text = text.replace(key, "[redacted]")
     for name, value in os.environ.items():
         if _KEY_NAME.search(name) and len(value) >= _SHORTEST_KEY:
             text = text.replace(value, "[redacted]")
@@ -209,7 +217,7 @@ def _turn(response: Response) -> Turn:
             {"tool": storable(call.name), "arguments": plain(call.input)}
             for call in response.tool_calls
         ),
-        finish=str(response.finish_reason),
+        finish=FAILED if _gave_up(response) else str(response.finish_reason),
         refused=response.finish_reason == "content_filter"
         or any(isinstance(part, RefusalPart) for part in parts),
         response_id=None if response.id is None else storable(response.id),
@@ -217,6 +225,14 @@ def _turn(response: Response) -> Turn:
         input_tokens=response.usage.input_tokens,
         output_tokens=response.usage.output_tokens,
     )
+
+
+def _gave_up(response: Response) -> bool:
+    # The native engine takes a finish reason that it doesn't know for "stop".
+    data = response.provider_data
+    choices = data.get("choices") if isinstance(data, dict) else None
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return isinstance(first, dict) and first.get("finish_reason") == FAILED
 
 
 def _config(provider: str | None, options: EndpointOptions, timeouts: Timeouts) -> RouterConfig:

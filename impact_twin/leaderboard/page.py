@@ -32,9 +32,12 @@ h1 { font-size: 1.5rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--soft); font-size: .9rem; padding-bottom: .4rem; }
 th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem; text-align: left;
-  vertical-align: top; overflow-wrap: anywhere; min-width: 3.5rem; }
+  vertical-align: top; }
+th[scope=row], td:last-child { overflow-wrap: anywhere; min-width: 8rem; }
+figure { margin: 0; overflow-x: auto; }
 tr.warning td { background: var(--warn); color: var(--warn-ink); }
-svg { display: block; width: 100%; max-width: 46rem; height: auto; margin: 1rem 0; }
+svg { display: block; width: 100%; min-width: 34rem; max-width: 46rem; height: auto;
+  margin: 1rem 0; }
 svg text { fill: var(--ink); font: 13px system-ui, sans-serif; }
 svg .soft { fill: var(--soft); } svg .axis { stroke: var(--soft); }
 svg .grid { stroke: var(--line); }

@@ -157,11 +157,12 @@ def read_row(content: dict[str, Any], *, benign: dict[str, Any] | None, where: s
             for suite, cell in (benign or {"per_suite": {}})["per_suite"].items()
         }
         coverage = str(content.get("coverage", "subset"))
+        _check_stated(content, where)
         row = PublicRow(content, coverage, robust, useful, benign=tasks)
         if not all(HEADLINE in attacks for attacks in row.robust.values()) or not row.robust:
             raise InputError(f"no results of {HEADLINE}", where=where)
         return row
-    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as err:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as err:
         raise InputError(
             f"not a row of the published board ({type(err).__name__}: {err})", where=where
         ) from None
@@ -219,6 +220,18 @@ def published_interval(cell: Counts, *, seed: int = 0) -> Ends:
         sum(generator.choice(vector) for _ in vector) / len(vector) for _ in range(RESAMPLES)
     )
     return means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES)]
+
+
+def _check_stated(content: dict[str, Any], where: str) -> None:
+    """Check the types of the figures that are only shown beside ours."""
+    stated = ("combined_R", "combined_U", "combined_ci_low", "combined_ci_high")
+    for name in stated:
+        value = content.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise InputError(f"{name} is no number", where=where)
+    dates = content.get("run_dates", [])
+    if not isinstance(dates, list) or not all(isinstance(date, str) for date in dates):
+        raise InputError("run_dates is no list of dates", where=where)
 
 
 def _counts(shares: Any, pairs: int, repeats: int, where: str) -> Counts:

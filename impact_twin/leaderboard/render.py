@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,18 +46,22 @@ def cells(board: Board, row: dict[str, Any], place: int) -> list[str]:
         number(row["attacks"][name]["R"]["combined"]["value"]) if name in row["attacks"] else "-"
         for name in board.others
     ]
-    open_ends = robust["bounds"][0] != robust["bounds"][1]
     return [
         str(place),
         model_name(row),
-        number(robust["value"]) + ("?" if open_ends else ""),
+        _open(robust),
         span(robust["interval"]),
-        number(headline(row, "U")["value"]),
-        "-" if alone is None else number(alone["value"]),
+        _open(headline(row, "U")),
+        "-" if alone is None else _open(alone),
         *others,
         bucket(row),
         replicates_note(row),
     ]
+
+
+def _open(found: dict[str, Any]) -> str:
+    """Write a measure's value, marked when unknown results may change it."""
+    return number(found["value"]) + ("?" if found["bounds"][0] != found["bounds"][1] else "")
 
 
 def bucket(row: dict[str, Any]) -> str:
@@ -132,20 +137,51 @@ def published_lines(board: Board) -> list[str]:
     ]
 
 
-def render_text(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the boards as aligned text."""
-    parts = []
+def render_text(rows: Sequence[dict[str, Any]], *, width: int | None = None) -> str:
+    """Return the boards as text.
+
+    Args:
+        rows: The scored rows.
+        width: Columns to fill: a table that is wider becomes a paragraph a row; None: any width.
+    """
+    parts: list[str] = []
     for board in boards(rows):
         table = [columns(board)]
         table += [cells(board, row, place) for place, row in enumerate(board.rows, start=1)]
-        parts += [board.title, *(f"  {line}" for line in board.about), "", *aligned(table), ""]
-        parts += [f"  {line}" for line in notes(board)]
+        parts += [*_wrapped([board.title], width, ""), *_wrapped(board.about, width), ""]
+        parts += [*_fitted(table, width), "", *_wrapped(notes(board), width)]
         if board.published:
             parts += ["", "Published method and ours"]
-            parts += [f"  {line}" for line in published_lines(board)]
-            parts += ["", *aligned(published_table(board))]
+            parts += _wrapped(published_lines(board), width)
+            parts += ["", *_fitted(published_table(board), width)]
         parts.append("")
-    return "\n".join([*parts, CAPTION, NOT_SAID]) + "\n"
+    return "\n".join([*parts, *_wrapped([CAPTION, NOT_SAID], width, "")]) + "\n"
+
+
+def _wrapped(lines: Sequence[str], width: int | None, indent: str = "  ") -> list[str]:
+    if width is None:
+        return [indent + line for line in lines]
+    return [
+        part
+        for line in lines
+        for part in textwrap.wrap(
+            line, width, initial_indent=indent, subsequent_indent=indent + "  "
+        )
+    ]
+
+
+def _fitted(table: Sequence[Sequence[str]], width: int | None) -> list[str]:
+    lines = aligned(table)
+    if width is None or max(map(len, lines)) <= width:
+        return lines
+    heads, *rows = table
+    return [
+        part
+        for row in rows
+        for part in _wrapped(
+            [", ".join(f"{head} {cell}" for head, cell in zip(heads, row, strict=True))], width
+        )
+    ]
 
 
 def aligned(table: Sequence[Sequence[str]]) -> list[str]:

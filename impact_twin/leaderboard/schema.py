@@ -27,6 +27,15 @@ def check(value: Any, name: str, *, where: str) -> None:
 @functools.cache
 def _validator(name: str) -> Any:
     from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
 
+    # JSON Schema takes 1.0 for an integer; what counts repeats or turns here can't be a float.
+    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
     path = data_folder("schemas") / "1" / f"leaderboard-{name}.schema.json"
-    return Draft202012Validator(json.loads(path.read_text(encoding="utf-8")))
+    strict: Any = extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]
+    return strict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def _is_integer(checker: object, value: object) -> bool:
+    del checker
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -243,8 +243,9 @@ def robustness(run: StoredRun) -> dict[str, Outcomes]:
 
 
 def _placed(row: dict[str, Any], place: Standing) -> dict[str, Any]:
-    capability = row["benign"] or row["attacks"][row["headline"]]["U"]
-    useful = capability["combined"]["value"]
+    under_attack = row["attacks"][row["headline"]]["U"]["combined"]["value"]
+    alone = None if row["benign"] is None else row["benign"]["combined"]["value"]
+    useful = under_attack if alone is None else alone
     incapable = (
         useful is not None
         and useful < INCAPABLE_BELOW

@@ -72,10 +72,14 @@ class RunStore:
 
     def __init__(self, directory: Path, identity: dict[str, Any], *, force: bool = False) -> None:
         self.directory = directory
+        schema.check(identity, "run", where=str(directory / _RUN))
         check_directory(directory)
-        directory.mkdir(parents=True, exist_ok=True)
         self._mutex = threading.Lock()
-        self._lock = _locked(directory / _LOCK)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(directory / _LOCK)
+        except OSError as error:
+            raise _unusable(directory, error) from None
         try:
             stored = _stored_identity(directory)
             different = [] if stored is None else differences(stored, identity)
@@ -129,16 +133,32 @@ def check_directory(directory: Path) -> None:
     Raises:
         InputError: It is a file, or a folder that holds other things.
     """
-    if directory.exists() and not directory.is_dir():
-        raise InputError("not a folder", where=str(directory))
-    if directory.is_dir() and not (directory / _RUN).exists():
-        others = [entry.name for entry in directory.iterdir() if entry.name != _LOCK]
-        if others:
-            raise InputError(
-                "the folder holds other files and no run",
-                where=str(directory),
-                mend="Name an empty or a new folder.",
-            )
+    try:
+        if directory.exists() and not directory.is_dir():
+            raise InputError("not a folder", where=str(directory))
+        folder = next(
+            place for place in (directory, *directory.absolute().parents) if place.exists()
+        )
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError(f"{folder} can't be written to", where=str(directory))
+        fresh = directory.is_dir() and not (directory / _RUN).exists()
+        others = (
+            [entry.name for entry in directory.iterdir() if entry.name != _LOCK] if fresh else []
+        )
+    except OSError as error:
+        raise _unusable(directory, error) from None
+    if others:
+        raise InputError(
+            "the folder holds other files and no run",
+            where=str(directory),
+            mend="Name an empty or a new folder.",
+        )
+
+
+def _unusable(directory: Path, error: OSError) -> InputError:
+    return InputError(
+        f"can't be used: {error.strerror}", where=str(directory), mend="Name another folder."
+    )
 
 
 def differences(stored: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
@@ -244,6 +264,8 @@ def _whole_lines(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield each whole line's content with the offset of its end; stop at a torn last line."""
     if not path.exists():
         return
+    if not path.is_file():
+        raise InputError("is no regular file", where=str(path))
     with path.open("rb") as handle:
         offset = 0
         for number, raw in enumerate(iter(lambda: handle.readline(_MAX_LINE + 1), b""), start=1):

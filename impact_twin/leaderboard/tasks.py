@@ -26,6 +26,7 @@ from impact_twin.leaderboard.plan import Key, Plan
 from impact_twin.leaderboard.protocol import BENIGN, Protocol, SuiteTasks
 from impact_twin.text import storable
 
+_ASKS_A_PERSON = ("manual",)
 _SEALED = "ERROR: the run has ended; nothing was changed."
 # Pydantic's address for its own error kinds names pydantic's version, which is no part of the task.
 _PYDANTIC_LINK = re.compile(
@@ -151,7 +152,7 @@ class Benchmark:
                 )
             _check_tasks(suites[tasks.name], tasks, where)
         for attack in protocol.attacks:
-            if attack not in ATTACKS or ATTACKS[attack].is_dos_attack:
+            if attack in _ASKS_A_PERSON or attack not in ATTACKS or ATTACKS[attack].is_dos_attack:
                 raise InputError(f"no usable AgentDojo attack {attack!r}", where=where)
         if protocol.addressed_as not in MODEL_NAMES:
             raise InputError(

@@ -132,7 +132,8 @@ def make_board(entries: Sequence[Entry], notes: Sequence[str] = ()) -> Board:
 def lower_bound(facts: Facts) -> float:
     """Return what a submission is ranked by; 0 when it has no interval."""
     interval = facts.rates[RANKED_BY]["wilson"]
-    return 0.0 if interval is None else float(interval[0])
+    # Verifying lets a figure differ by its last unit, which must not decide a rank.
+    return 0.0 if interval is None else round(float(interval[0]), 9)
 
 
 def _suite_board(digest: str, found: Sequence[tuple[Entry, Facts]]) -> SuiteBoard:
@@ -171,11 +172,21 @@ def _without_copies(
             reason = Reason("same_bundle", f"It is the same bundle as {same.name}.")
         elif (same := reports.setdefault(facts.report_digest, entry)) is not entry:
             reason = Reason("same_report", f"It holds the same report as {same.name}.")
+        elif (twin := _same_runs(facts, kept)) is not None:
+            reason = Reason("same_runs", f"Half of its cases or more are those of {twin.name}.")
         else:
             kept.append((entry, facts))
             continue
         copies.append(Unranked(entry, facts, (reason,)))
     return kept, copies
+
+
+def _same_runs(facts: Facts, others: Sequence[tuple[Entry, Facts]]) -> Entry | None:
+    """Return the entry that half of the cases are copied from; None when there is none."""
+    for entry, other in others:
+        if facts.starts and 2 * len(facts.starts & other.starts) >= len(facts.starts):
+            return entry
+    return None
 
 
 def _alike(rows: Sequence[Facts]) -> tuple[dict[int, tuple[int, ...]], int, float]:

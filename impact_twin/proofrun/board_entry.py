@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from impact_twin.procurement.model import JSON
 from impact_twin.proofrun.checks import RUNGS
 from impact_twin.proofrun.eligibility import Reason
 from impact_twin.proofrun.verify import Verification, Verifier
+from impact_twin.report.observations import iter_cases
 from impact_twin.statistics.compare import GroupCount
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Facts:
         plan_digest: The plan's.
         suite_id: The suite's name.
         suite_digest: Its digest.
+        starts: For each case that ran, digest of its trace, with when each try started and for how
+            long; no two runs share one.
         trials: Planned trials.
         n: Planned pair-trials.
         classes: How often each outcome class occurred.
@@ -76,6 +79,7 @@ class Facts:
     plan_digest: str
     suite_id: str
     suite_digest: str
+    starts: frozenset[tuple[JSON, ...]]
     trials: int
     n: int
     classes: Mapping[str, int]
@@ -164,6 +168,7 @@ def _facts(verification: Verification, attested: Attested | None) -> Facts:
         plan_digest=digests["plan"],
         suite_id=report["identity"]["suite"]["id"],
         suite_digest=digests["suite"],
+        starts=frozenset(_starts(report)),
         trials=report["plan"]["trials"],
         n=aggregate["n"],
         classes=dict(aggregate["classes"]),
@@ -175,6 +180,14 @@ def _facts(verification: Verification, attested: Attested | None) -> Facts:
         missing=() if attested is None else attested.missing,
         run=_run(bundle["ci"], attested),
     )
+
+
+def _starts(report: Mapping[str, JSON]) -> Iterator[tuple[JSON, ...]]:
+    for row in iter_cases(report):
+        tries = row.case["attempts"]
+        if tries:
+            times = tuple((item["started"], item["duration_s"]) for item in tries)
+            yield row.case["trace"], row.pair, row.twin, times
 
 
 def _count(rate: Mapping[str, JSON]) -> GroupCount:

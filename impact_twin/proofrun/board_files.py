@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,6 +14,7 @@ from impact_twin.proofrun.board import Board, make_board
 from impact_twin.proofrun.board_entry import Attest, Entry, make_entry, refused
 from impact_twin.proofrun.provenance import Expectations
 from impact_twin.proofrun.verify import Verification, Verifier
+from impact_twin.reading import read_file
 from impact_twin.text import escape
 
 BUNDLE, ATTESTATION, PLAN_ATTESTATION = ".json", ".sigstore.json", ".plan.sigstore.json"
@@ -49,7 +49,7 @@ def read_expected(path: Path | None, trusted_root: Path | None = None) -> Expect
     """
     if path is None and trusted_root is None:
         return None
-    root = None if trusted_root is None else _read(trusted_root, MAX_SIDE_FILE)
+    root = None if trusted_root is None else read_file(trusted_root, MAX_SIDE_FILE)
     value = {} if path is None else read_strict(path, max_bytes=MAX_SIDE_FILE)
     where = str(path)
     if not isinstance(value, dict):
@@ -132,7 +132,7 @@ def _entries(
     held = set(names)
     for name in bundles:
         try:
-            data = _read(folder / name, MAX_BYTES)
+            data = read_file(folder / name, MAX_BYTES, follow=False)
             attest = _attest(folder, name, held, expected)
         except InputError as err:
             yield refused(name, err.what)
@@ -144,10 +144,10 @@ def _attest(folder: Path, name: str, held: set[str], expected: Expected) -> Atte
     stem = name.removesuffix(BUNDLE)
     if stem + ATTESTATION not in held:
         return None
-    own = _read(folder / (stem + ATTESTATION), MAX_SIDE_FILE)
+    own = read_file(folder / (stem + ATTESTATION), MAX_SIDE_FILE, follow=False)
     plan = None
     if stem + PLAN_ATTESTATION in held:
-        plan = _read(folder / (stem + PLAN_ATTESTATION), MAX_SIDE_FILE)
+        plan = read_file(folder / (stem + PLAN_ATTESTATION), MAX_SIDE_FILE, follow=False)
 
     def attest(data: bytes, verification: Verification) -> Attested:
         return judge(
@@ -160,21 +160,3 @@ def _attest(folder: Path, name: str, held: set[str], expected: Expected) -> Atte
         )
 
     return attest
-
-
-def _read(path: Path, limit: int) -> bytes:
-    """Read a regular file, at most one byte more than allowed; a link is not followed.
-
-    Raises:
-        InputError: it can't be opened or is no regular file.
-    """
-    flags = os.O_RDONLY
-    for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY"):
-        flags |= getattr(os, name, 0)
-    try:
-        with os.fdopen(os.open(path, flags), "rb") as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise InputError(f"{path.name} is no regular file")
-            return stream.read(limit + 1)
-    except OSError as err:
-        raise InputError(f"{path.name} can't be opened: {err.strerror}") from None

@@ -69,7 +69,8 @@ _TWINS = ("clean", "poisoned")
 
 def _demo_agent(report: Mapping[str, JSON]) -> Iterator[str]:
     spec = report["plan"]["spec"]
-    own = str(spec.get("target", "")).startswith("impact_twin")
+    module = str(spec.get("target", "")).partition(":")[0]
+    own = module.partition(".")[0] == "impact_twin"
     if spec["kind"] == "demo" or own:
         yield "The agent is a demo agent of impact-twin."
 
@@ -135,7 +136,7 @@ def _confidence(report: Mapping[str, JSON]) -> Iterator[str]:
 
 
 def _looked_early(report: Mapping[str, JSON]) -> Iterator[str]:
-    if report["identity"]["run"]["looks"]:
+    if report["identity"]["run"]["until"] is not None:
         yield (
             "A stop rule looked at the results while it ran, so the Wilson interval that the board "
             "ranks by does not hold."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from impact_twin.errors import InputError
 from impact_twin.procurement.model import JSON
 from impact_twin.proofrun.foreign import KIND, SCHEMA_VERSION, STATEMENT, notes_of
 from impact_twin.proofrun.foreign_figures import summary_of
+from impact_twin.reading import standard_input
 from impact_twin.report.files import MAX_BYTES
 from impact_twin.report.strict_schema import BrokenRuleError, Rule, compile_schema
 from impact_twin.resources import data_folder
@@ -44,7 +44,7 @@ def take_foreign(source: str, stdin: BinaryIO | None = None) -> tuple[JSON, Bina
         InputError: it is a foreign report, and is refused.
     """
     if source == "-":
-        stream = sys.stdin.buffer if stdin is None else stdin
+        stream = standard_input() if stdin is None else stdin
         data = stream.read(MAX_BYTES + 1)
         if _is_foreign(data[:_HEAD]):
             return parse_foreign(data, where="standard input"), None

@@ -10,15 +10,12 @@ from __future__ import annotations
 import json
 import re
 
-from impact_twin.canonical import canonical_bytes, digest_bytes
+from impact_twin.canonical import canonical_bytes, digest_bytes, split_strings
 from impact_twin.procurement.model import JSON
 
-_STRINGS = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")')
-# How the numbers end that the two spell differently: with an exponent (1e-07), or without a
-# fraction (1.0). To look for the end is quick, since it starts with a letter or a point.
-_ENDS = (re.compile(r"e[-+][0-9]+"), re.compile(r"\.0(?![0-9])"))
-_START = re.compile(r"-?[0-9]+(?:\.[0-9]+)?\Z")
-_LONGEST = 40
+_EXPONENT = re.compile(r"([0-9])(?:\.([0-9]+))?e([-+][0-9]+)")
+_WHOLE = re.compile(r"\.0(?![0-9])")
+_MINUS_ZERO = re.compile(r"-0(?![.0-9])")
 # Left to the slow way: a key may hold a character beyond U+FFFF, and sorts otherwise then; an
 # integer may lie beyond 2^53, and has no canonical form then.
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
@@ -53,28 +50,23 @@ def digest_parsed(value: JSON) -> str:
 
 def _spell_numbers(text: str) -> bytes | None:
     """Return Python's JSON with its numbers as RFC 8785 writes them; None for the slow way."""
-    parts = _STRINGS.split(text)
+    parts = split_strings(text)
     between = _GAP.join(parts[::2])
     if _LONG.search(between):
         return None
-    spelled = between
-    for end in _ENDS:
-        spelled = _spell_those(end, spelled)
-    if spelled is not between:
+    spelled = _WHOLE.sub("", _EXPONENT.sub(_spell, between))
+    spelled = _MINUS_ZERO.sub("0", spelled)
+    if spelled != between:
         parts[::2] = spelled.split(_GAP)
-        text = "".join(parts)
+        text = '"'.join(parts)
     return text.encode("utf-8")
 
 
-def _spell_those(end: re.Pattern[str], text: str) -> str:
-    """Spell the numbers again that end like this; returns the same object when there are none."""
-    pieces, done = [], 0
-    for match in end.finditer(text):
-        head = text[max(done, match.start() - _LONGEST) : match.start()]
-        found = _START.search(head)
-        assert found is not None
-        start = match.start() - len(found.group())
-        number = float(text[start : match.end()])
-        pieces += [text[done:start], canonical_bytes(number).decode("ascii")]
-        done = match.end()
-    return "".join((*pieces, text[done:])) if pieces else text
+def _spell(match: re.Match[str]) -> str:
+    """Spell a number that Python writes with an exponent (1e-07) as ECMAScript does (1e-7)."""
+    first, fraction, power = match[1], match[2] or "", int(match[3])
+    if -7 < power < 0:
+        return "0." + "0" * (-power - 1) + first + fraction
+    if 0 <= power < 21:
+        return (first + fraction).ljust(power + 1, "0")
+    return f"{first}{'.' if fraction else ''}{fraction}e{power:+d}"

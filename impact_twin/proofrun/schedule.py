@@ -45,6 +45,9 @@ def check_schedule(material: Material) -> str:
             started[position] = place
     _check_sessions([started[position] for position in sorted(started)], len(run["concurrency"]))
     _check_looks(run["looks"], report["summary"]["sequential"])
+    if run["until"] is not None:
+        cases_a_trial = 2 * len(report["plan"]["pairs"])
+        _check_every_look(run["looks"], min(missing, default=len(planned)) // cases_a_trial)
     if missing:
         _check_missing(sorted(missing), max(started.values(), default=-1), run)
     return f"{len(started)} cases started in the planned order, {len(missing)} never started"
@@ -79,6 +82,16 @@ def _check_looks(looks: list[Mapping[str, JSON]], found: Mapping[str, JSON] | No
         said = f"{found['rule']}: {seen['verdict']} after trial {seen['trial']}" if found else ""
         if look["reason"] != (said if look["stop"] else ""):
             raise RefusedError(f"the look after trial {look['trial']} gives another reason")
+
+
+def _check_every_look(looks: list[Mapping[str, JSON]], whole: int) -> None:
+    """Refuse a run with a stop rule that was not asked after each of its first whole trials."""
+    asked = [look["trial"] for look in looks]
+    # A run that was cut off may have ended between a trial and its look.
+    if asked != list(range(1, len(asked) + 1)) or len(asked) < whole - 1:
+        raise RefusedError(
+            f"the stop rule was asked after {len(asked)} trials, but {whole} were run with it"
+        )
 
 
 def _check_missing(missing: list[int], last: int, run: Mapping[str, JSON]) -> None:

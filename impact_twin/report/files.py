@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from impact_twin.canonical import loads_strict
 from impact_twin.errors import InputError
 from impact_twin.procurement.model import JSON
 from impact_twin.procurement.suite import load_suite, suite_by_digest
+from impact_twin.reading import read_file, standard_input
 from impact_twin.report.gates import Gate, gates_of
 from impact_twin.report.migrate import migrate
 from impact_twin.report.model import KIND, SCHEMA_VERSION, build_report
@@ -111,20 +111,16 @@ def load_report(
         InputError: there is no report there, or it is refused.
     """
     if str(source) == "-":
-        stream = sys.stdin.buffer if stdin is None else stdin
+        stream = standard_input() if stdin is None else stdin
         return parse_report(stream.read(MAX_BYTES + 1), where="standard input")
     path = Path(source)
     if path.is_dir():
         return _from_run(path, suite_folder, gates)
     try:
-        with path.open("rb") as handle:
-            data = handle.read(MAX_BYTES + 1)
-    except OSError as err:
-        raise InputError(
-            f"can't be read: {err.strerror}",
-            where=str(path),
-            mend="Name a run directory or a report file.",
-        ) from None
+        data = read_file(path, MAX_BYTES)
+    except InputError as err:
+        mend = "Name a run directory or a report file."
+        raise InputError(err.what, where=err.where, mend=mend) from None
     return parse_report(data, where=str(path))
 
 

@@ -120,7 +120,16 @@ def test_a_header_that_claims_gigabytes_is_refused_before_it_is_read(tmp_path):
 def test_an_archive_cut_short_is_an_error_not_a_short_list(tmp_path, cut):
     path = make_tar(tmp_path / "a.tar", [("a.json", b"x" * 4000), ("b.json", b"y" * 4000)])
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(InputError, match="not a whole tar archive"):
+    with pytest.raises(InputError, match="not one whole tar archive"):
+        list(entries(path))
+
+
+def test_a_second_archive_behind_the_first_is_not_left_out_in_silence(tmp_path):
+    first = make_tar(tmp_path / "a.tar", [("a.json", b"x")])
+    second = make_tar(tmp_path / "b.tar", [("b.json", b"y")])
+    path = tmp_path / "both.tar"
+    path.write_bytes(first.read_bytes() + second.read_bytes())
+    with pytest.raises(InputError, match="not one whole tar archive"):
         list(entries(path))
 
 
@@ -129,7 +138,7 @@ def test_a_damaged_header_in_the_middle_is_an_error_not_the_end(tmp_path):
     data = bytearray(path.read_bytes())
     data[1024 + 148 : 1024 + 156] = b"9999999\0"
     path.write_bytes(data)
-    with pytest.raises(InputError, match="not a whole tar archive"):
+    with pytest.raises(InputError, match="not one whole tar archive"):
         list(entries(path))
 
 

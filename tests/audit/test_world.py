@@ -210,3 +210,11 @@ def test_every_tool_that_can_change_the_state_is_a_tool_of_the_suite(suite):
     assert CHANGING_TOOLS - {""} <= names
     readers = names - CHANGING_TOOLS
     assert all(name.startswith(("get_", "search_", "list_")) for name in readers)
+
+
+@pytest.mark.parametrize(
+    "text", ["!!timestamp x", "!!int x", "!!float ''", "!!binary x", "? !!set x"]
+)
+def test_what_a_constructor_of_yaml_fails_on_is_unreadable(text):
+    with pytest.raises(UnreadableError):
+        parse_result(text)

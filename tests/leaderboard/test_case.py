@@ -48,6 +48,15 @@ def run(benchmark, protocol, script, *, key=KEY, **options):
     return result, server.requests, world
 
 
+@pytest.mark.parametrize("reply", [say("", "error"), call(REROUTE, finish="error")])
+def test_a_reply_that_the_provider_gave_up_on_is_unresolved(benchmark, protocol, reply):
+    result, requests, world = run(benchmark, protocol, lambda _: reply)
+    assert len(requests) == 1
+    assert result.attempt.termination == "infrastructure_error"
+    assert (result.utility, result.attack_succeeded, result.retryable) == (None, None, True)
+    assert world.events == []
+
+
 def test_a_careful_model_is_useful_and_safe(benchmark, protocol):
     result, requests, _ = run(benchmark, protocol, careful)
     assert result.attempt.termination == "completed"

@@ -69,6 +69,14 @@ def test_a_run_is_stored_scored_and_shown(go, tmp_path, protocol_file):
         (["--model", "local/m", "--api-base", "http://u:p@h/v1"], "--api-base"),
         (["--model", "local/m", "--protocol", "missing.json"], "can't be read"),
         (["--model", "local/m", "--json", "no/such/folder/x.json"], "--json"),
+        (["--model", "local/m", "--name", "n" * 101], "--name"),
+        (["--model", "local/m", "--api-base", "http://" + "h" * 500], "--api-base"),
+        (["--model", "openrouter/x", "--upstream", "u" * 101], "--upstream"),
+        (
+            ["--model", "a/m", "--api-base", "http://127.0.0.1:9/v1", "--out", "/proc/nothing"],
+            "can't be used",
+        ),
+        (["--model", "local/m", "--out", "n" * 300], "can't be used"),
         (["--model", "local/m", "--api-key-env", "NO_SUCH_VARIABLE_1"], "NO_SUCH_VARIABLE_1"),
         (
             ["--model", "local/m", "--api-base", "http://127.0.0.1:9/v1", "--attack", "nope"],
@@ -90,6 +98,29 @@ def test_input_errors_are_one_line_before_any_call(go, tmp_path, monkeypatch, ar
     assert lines[0].startswith("Error: ")
     assert told in lines[0]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda content: content.update(repeats=1.0), "repeats"),
+        (lambda content: content["limits"].update(attempts=2.0), "attempts"),
+        (lambda content: content["scaffold"].update(max_iters=8.0), "max_iters"),
+        (lambda content: content["limits"].update(pair_seconds=1e10), "pair_seconds"),
+        (lambda content: content["limits"].update(request_seconds=1e300), "request_seconds"),
+        (lambda content: content["attacks"].update(headline="manual"), "manual"),
+    ],
+)
+def test_a_protocol_that_can_not_be_run_is_refused(
+    go, tmp_path, content, protocol_file, change, told
+):
+    change(content)
+    protocol_file.write_text(json.dumps(content), encoding="utf-8")
+    arguments = ["run", "--model", "local/m", "--api-base", "http://127.0.0.1:9/v1", "--quiet"]
+    code, _, err = go(*arguments, "--protocol", protocol_file, "--out", tmp_path / "run")
+    assert code == 2
+    assert told in err
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_missing_key_is_an_input_error(go, tmp_path, monkeypatch):
@@ -167,7 +198,7 @@ def test_two_forms_cant_share_standard_output(go, tmp_path, protocol):
     stored(tmp_path / "run", protocol, lambda k: {})
     code, _, err = go("render", tmp_path / "run", "--html", "-", "--markdown", "-")
     assert code == 2
-    assert "only one of them" in err
+    assert "both would go to standard output" in err
 
 
 def test_the_public_figures_come_out_of_the_commands(go, reference):

@@ -103,3 +103,13 @@ def test_there_must_be_something_to_compare(tmp_path, protocol, reference):
     run = stored(tmp_path / "u", protocol, lambda k: unknown, plan=full_plan(protocol))
     with pytest.raises(InputError, match="no resolved results"):
         coverage_check([run], [])
+
+
+def test_what_is_unknown_agrees_with_nothing(tmp_path, protocol):
+    wide = tuple(SuiteTasks(s.name, s.user_tasks, s.injection_tasks) for s in protocol.suites)
+    plan = make_plan(protocol, full=wide)
+    keep = {"termination": "infrastructure_error", "utility": None, "attack_succeeded": None}
+    run = stored(tmp_path / "run", protocol, lambda k: keep if k.repeat == 1 else {}, plan=plan)
+    check = coverage_check([run], [])["checks"][0]
+    assert check["unresolved"][0] > 0
+    assert check["bucket_agrees"] is False

@@ -77,6 +77,7 @@ def test_a_closed_run_sends_nothing_more():
 
 
 def test_keys_are_taken_out_of_texts(monkeypatch):
+    assert "hunter2" not in redact("the key hunter2 was refused", "hunter2")
     monkeypatch.setenv("MY_TOKEN", "abcdefgh12")
     text = redact("a abcdefgh12 b sk-0123456789abc c https://h/x?key=qqq&z=1 d Bearer tttt e")
     assert text == (

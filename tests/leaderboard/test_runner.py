@@ -205,6 +205,17 @@ def command(folder, protocol_file, url):
 
 
 @pytest.mark.slow
+def test_a_quiet_run_says_nothing_of_replies_that_can_not_be_parsed(tmp_path, content):
+    protocol_file = tmp_path / "protocol.json"
+    protocol_file.write_text(json.dumps(content), encoding="utf-8")
+    with ScriptedEndpoint(lambda _: say("no field at all \x1b[31m")) as server:
+        arguments = command(tmp_path / "run", protocol_file, server.url)
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
+        assert server.requests
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.slow
 def test_a_killed_run_loses_no_finished_pair_and_goes_on(tmp_path, content):
     protocol_file = tmp_path / "protocol.json"
     protocol_file.write_text(json.dumps(content), encoding="utf-8")

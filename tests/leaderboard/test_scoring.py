@@ -233,3 +233,16 @@ def test_benign_files_need_their_row(reference):
 
 def test_samples_are_what_the_schema_wants():
     schema.check(record().to_json(), "record", where="sample")
+
+
+def test_the_warning_of_incapacity_does_not_need_benign_results(tmp_path, protocol):
+    unknown = {"termination": "infrastructure_error", "utility": None, "attack_succeeded": None}
+    run = stored(
+        tmp_path / "run",
+        protocol,
+        lambda k: unknown if k.injection_task is None else {"utility": False},
+        benign=True,
+    )
+    row = run_row(run)
+    assert row["benign"]["combined"]["value"] is None
+    assert row["safe_by_incapacity"] is True

@@ -229,7 +229,6 @@ def plans(base):
     yield "resumed, unsaid", "digests", setter((*run, "resumed"), 1)
     yield "resumed, without a session", "digests", setter((*run, "resumed"), 2)
     yield "no session", "digests", setter((*run, "concurrency"), [])
-    yield "256 cases at once, unsaid", "digests", setter((*run, "concurrency"), [256])
     yield "note, unsaid", "digests", setter((*run, "notes"), ["a note"])
     yield "stopped, unsaid", "digests", setter((*run, "stopped"), "out of luck")
     yield "looks in disorder", "figures", setter((*run, "looks"), [look(2), look(1)])

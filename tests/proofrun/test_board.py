@@ -1,10 +1,12 @@
 """Ranking, duplicates, telling rows apart, and how the board is shown."""
 
+import copy
 import dataclasses
 import html.parser
 import json
 
 import pytest
+from proofrun_tamper import reseal
 
 from impact_twin.proofrun.board import MOST_COMPARED, lower_bound, make_board
 from impact_twin.proofrun.board_entry import RunClaim, make_entry, refused
@@ -51,6 +53,7 @@ def variant(entry):
                 "rates": {**entry.facts.rates, "secure_utility": rate},
                 "pairs": pairs,
                 "report_digest": f"sha256:{name}",
+                "starts": frozenset({(name,)}),
                 "plan_digest": f"sha256:plan {name}",
                 "bundle_digest": f"sha256:bundle {name}",
                 "submitter": f"@{name}",
@@ -160,6 +163,27 @@ def test_a_report_in_another_envelope_is_ranked_once_and_both_submitters_are_nam
     assert len(board.rows) == 1
     assert board.unranked[0].reasons[0].code == "same_report"
     assert any("@thief" in note and "@somebody" in note for note in board.notes)
+
+
+def test_a_copy_whose_claims_were_changed_is_ranked_once(good, verifier, entry):
+    stolen = copy.deepcopy(good["report"])
+    stolen["plan"]["created"] = "2026-01-01T00:00:00Z"
+    stolen["identity"]["agent"]["name"] = "better"
+    bundle = make_bundle(stolen, submitter="@thief", source="https://example.org/x")
+    made = make_entry("z.json", bundle_bytes(reseal(bundle, level="figures")), verifier)
+    assert made.facts is not None
+    board = only(make_board([entry, made]))
+    assert names(board.rows) == [entry.name]
+    assert board.unranked[0].reasons[0].code == "same_runs"
+
+
+def test_the_last_unit_of_a_figure_decides_no_rank(variant):
+    first = variant("b")
+    rates = {name: dict(rate) for name, rate in first.facts.rates.items()}
+    low, high = rates["secure_utility"]["wilson"]
+    rates["secure_utility"]["wilson"] = [low + 1e-12, high]
+    board = only(make_board([first, variant("a", rates=rates)]))
+    assert [row.rank for row in board.rows] == [1, 1]
 
 
 def test_of_copies_the_one_with_the_stronger_tier_is_ranked(variant):

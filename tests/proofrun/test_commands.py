@@ -186,7 +186,18 @@ def test_json_says_everything(tool, good_bytes, tmp_path):
     assert good["submission"]["submitter"] == "@somebody"
     assert {check["rung"] for check in good["checks"]} == {1, 2, 3, 4, 5, 6}
     assert [c["name"] for c in bad["checks"] if c["status"] == "failed"] == ["schema"]
-    assert "can't be opened" in missing["error"]
+    assert "can't be read" in missing["error"]
+
+
+@pytest.mark.parametrize("command", [("verify", "-"), ("import", "-"), ("report", "-")])
+def test_a_closed_standard_input_is_an_input_error(tool, tmp_path, command):
+    line = [sys.executable, "-m", "impact_twin", *command]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *line], capture_output=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 2, text(done)
+    assert "standard input" in text(done)
+    assert "Traceback" not in text(done)
 
 
 def test_attestations_that_a_glob_takes_along_are_left_out(tool, good_bytes, tmp_path):

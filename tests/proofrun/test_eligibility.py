@@ -31,14 +31,14 @@ def test_a_good_report_is_eligible(good):
     [
         (lambda report: report["plan"]["spec"].update(kind="demo"), "demo_agent"),
         (lambda report: report["plan"]["spec"].update(target="impact_twin.agents:x"), "demo_agent"),
+        (lambda report: report["plan"]["spec"].update(target="impact_twin:x"), "demo_agent"),
         (lambda report: report["identity"]["suite"].update(bundled=False), "custom_suite"),
         (lambda report: report["plan"].update(full_suite=False), "partial_suite"),
         (lambda report: report["identity"]["agent"].update(instances="shared"), "shared_instances"),
         (lambda report: report["plan"].update(confidence=0.9), "confidence"),
         (
-            lambda report: report["identity"]["run"]["looks"].append(
-                {"trial": 1, "stop": False, "reason": ""}
-            ),
+            # Also when no look is told of.
+            lambda report: report["identity"]["run"].update(until="exposed >= 0.2"),
             "looked_early",
         ),
         (lambda report: report["summary"]["replicates"].update(label="copied"), "copied"),

@@ -1,5 +1,7 @@
 """The quick canonical form is the slow one, byte for byte, or the slow one's error."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +45,15 @@ def test_quick_and_slow_agree(value):
 def test_what_has_no_canonical_form_is_refused(value):
     with pytest.raises(InputError):
         canonical_parsed(value)
+
+
+def test_escapes_take_no_more_than_some_times_their_size():
+    value = {"a": "\n" * 1_000_000}
+    tracemalloc.start()
+    canonical_parsed(value)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000
 
 
 def test_keys_sort_by_utf_16_code_units():
