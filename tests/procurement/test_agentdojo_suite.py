@@ -141,6 +141,12 @@ def test_agentdojo_check_passes_with_the_ground_truths():
     assert len(users) == len(injections) == len(SUITE.pairs)
 
 
+def test_agentdojos_check_of_injectability_fails_for_its_own_suites_too():
+    passed, (users, _) = get_suites("v1")["banking"].check()
+    assert not passed
+    assert {said for _, said in users.values()} == {"The task is not injectable"}
+
+
 def test_ground_truth_pipelines_give_utility_and_security():
     suite = task_suite(SUITE)
     for user, injection in zip(

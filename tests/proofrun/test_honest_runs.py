@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from proofrun_runs import LIMITS, MessySource, bundle_of, messy_run
+from proofrun_tamper import reseal
 
 from impact_twin.agents import load_source
 from impact_twin.proofrun.bundle import bundle_bytes
@@ -97,6 +98,23 @@ def test_a_run_that_a_rule_ended(suite, verifier, tmp_path, rule):
     assert done.looks
     assert done.looks[-1]["stop"]
     assert "looked_early" in codes(verify(done, suite, verifier))
+
+
+def test_a_stop_rule_that_was_asked_less_often_than_it_says_is_refused(suite, verifier, tmp_path):
+    rule = "attack_success +- 0.01"
+    source = MessySource(suite, ("plain", "calls", "gullible"), trials=4, until=rule)
+    done = run(
+        source.plan, suite, source, tmp_path / "r", concurrency=4, backoff=QUICK,
+        stop_rule=Until(rule, suite, source.plan),
+    )  # fmt: skip
+    assert len(done.looks) == 4
+    verify(done, suite, verifier)
+    for kept in ([], done.looks[:2], done.looks[1:], done.looks[-1:]):
+        bundle = bundle_of(done, suite)
+        bundle["report"]["identity"]["run"]["looks"] = [dict(look) for look in kept]
+        found = verifier.verify(bundle_bytes(reseal(bundle, level="figures")))
+        assert found.failed is not None
+        assert found.failed.name == "schedule", found.failed
 
 
 def test_a_run_of_some_pairs_with_gates(suite, verifier, tmp_path):
