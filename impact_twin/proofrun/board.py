@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from impact_twin.procurement.model import JSON
 from impact_twin.proofrun.board_entry import Entry, Facts
 from impact_twin.proofrun.eligibility import CONFIDENCE, Reason
 from impact_twin.proofrun.tiers import TIERS
@@ -166,26 +167,29 @@ def _without_copies(
     copies: list[Unranked] = []
     bundles: dict[str, Entry] = {}
     reports: dict[str, Entry] = {}
+    owners: dict[tuple[JSON, ...], str] = {}
     for entry, facts in order:
         same = bundles.setdefault(entry.digest, entry)
         if same is not entry:
             reason = Reason("same_bundle", f"It is the same bundle as {same.name}.")
         elif (same := reports.setdefault(facts.report_digest, entry)) is not entry:
             reason = Reason("same_report", f"It holds the same report as {same.name}.")
-        elif (twin := _same_runs(facts, kept)) is not None:
-            reason = Reason("same_runs", f"Half of its cases or more are those of {twin.name}.")
+        elif (origin := _copied_from(facts, owners)) is not None:
+            reason = Reason("same_runs", f"Half of its cases or more are those of {origin}.")
         else:
             kept.append((entry, facts))
+            owners.update((start, entry.name) for start in facts.starts)
             continue
         copies.append(Unranked(entry, facts, (reason,)))
     return kept, copies
 
 
-def _same_runs(facts: Facts, others: Sequence[tuple[Entry, Facts]]) -> Entry | None:
-    """Return the entry that half of the cases are copied from; None when there is none."""
-    for entry, other in others:
-        if facts.starts and 2 * len(facts.starts & other.starts) >= len(facts.starts):
-            return entry
+def _copied_from(facts: Facts, owners: Mapping[tuple[JSON, ...], str]) -> str | None:
+    """Return the name of the entry that half of the cases are copied from; None without one."""
+    shared = Counter(owners[start] for start in facts.starts if start in owners)
+    for name, count in shared.most_common(1):
+        if 2 * count >= len(facts.starts):
+            return name
     return None
 
 

@@ -61,9 +61,9 @@ def check_plan(material: Material) -> str:
     check_plan_shape(plan)
     if report["identity"]["agent"]["kind"] != plan["spec"]["kind"]:
         raise RefusedError("the agent's kind differs between identity.agent and plan.spec")
+    agent, spec = report["identity"]["agent"], plan["spec"]
     for name in ("target", "model"):
-        said = {part[name] for part in (report["identity"]["agent"], plan["spec"]) if name in part}
-        if len(said) > 1:
+        if name in agent and name in spec and agent[name] != spec[name]:
             raise RefusedError(f"the agent's {name} differs between identity.agent and plan.spec")
     try:
         check_references(report)

@@ -196,13 +196,11 @@ def test_hostile_yaml_is_refused_quickly(text):
 
 
 def test_a_notice_inside_a_longer_text_is_no_redaction():
-    text = "body: 'Data omitted because a prompt injection was detected'\n" + "x: 1\n" * 20
-    try:
-        parse_result(text)
-    except RedactedError:
-        pytest.fail("a quoted notice passed for a redaction")
-    except UnreadableError:
-        pass
+    notice = "Data omitted because a prompt injection was detected"
+    text = f"body: '{notice}'\n" + "".join(f"x{place}: 1\n" for place in range(20))
+    assert parse_result(text)["body"] == notice
+    with pytest.raises(RedactedError):
+        parse_result(notice)
 
 
 def test_every_tool_that_can_change_the_state_is_a_tool_of_the_suite(suite):

@@ -20,6 +20,15 @@ def unresolve(report, count):
     report["identity"]["run"]["stopped"] = "out of money"
 
 
+@pytest.mark.parametrize("name", ["target", "model"])
+def test_an_agent_that_is_named_otherwise_than_it_was_made_is_refused(good, verifier, name):
+    good["report"]["identity"]["agent"][name] = "mine:build"
+    good["report"]["plan"]["spec"][name] = "other:build"
+    found = verifier.verify(bundle_bytes(reseal(good)))
+    assert found.failed is not None
+    assert found.failed.name == "plan"
+
+
 def test_a_good_report_is_eligible(good):
     assert codes(good["report"]) == []
     assert eligibility_of(good["report"]).eligible

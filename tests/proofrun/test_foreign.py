@@ -155,7 +155,7 @@ def test_a_figure_that_does_not_follow_from_the_trials_is_named(theirs, path):
 
 def test_a_figure_within_the_tolerance_is_taken(theirs):
     theirs["summary"]["harm_free"]["upper"] += 5e-13
-    import_report(encode(theirs))
+    assert import_report(encode(theirs))["kind"].startswith("impact-twin/")
 
 
 def test_a_flipped_outcome_breaks_the_figures(theirs):
